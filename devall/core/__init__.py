@@ -1,0 +1,1 @@
+"""The vocabulary of a run; imports nothing of ours."""

@@ -1,0 +1,250 @@
+"""What can go wrong, as one tree.
+
+```
+DevallError                 code, exit_code, hint
+  UsageError                the call itself is wrong (2)
+  ConfigError               the file is wrong; carries all diagnostics; nothing has run (3)
+  SetupError                a key, command, server or extra is missing (4)
+  RunError                  the run went wrong (1)
+    NodeError               which node; the cause is __cause__
+    FunctionError           a condition or processor of an edge raised
+    ModelError
+      ModelRefused          repeating cannot help: 400, 401, 403, 404, quota
+      ModelUnavailable      repeating may help: 429, 5xx, connection, timeout
+      BadModelResponse      an answer that is no answer
+    ToolError
+      ToolNotFound          no such tool, or not for this node
+      ToolArguments         arguments that do not fit
+      ToolFailed            the tool ran and failed
+      ToolTimeout           outcome unknown
+    LimitReached            a bound of the file or the command line (5 for money, else 6)
+    NoProgress              an agent repeats itself
+  AnswerNeeded              a human's answer is missing (75)
+  RunCancelled              interrupted (130) or terminated (143)
+```
+
+Constructors take facts; each class writes its sentence once, in `__str__`'s one source,
+the text handed to `Exception`. Foreign exceptions become these at one door per library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from devall.core.diagnostics import Diagnostic
+
+
+class DevallError(Exception):
+    """The root: everything devall raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    """Stable name of the kind of failure, for scripts."""
+    exit_code: int = 1
+    """What the command line ends with."""
+    hint: str = ""
+    """What would be right, in one sentence; may be empty."""
+
+    def __init__(self, text: str, *, hint: str = "") -> None:
+        super().__init__(text)
+        if hint:
+            self.hint = hint
+
+
+class UsageError(DevallError):
+    """The command or call is wrong: an unknown node in an option, a missing file."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class ConfigError(DevallError):
+    """The workflow file is wrong; all that was found is in `diagnostics`."""
+
+    code = "config"
+    exit_code = 3
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(str(d) for d in self.diagnostics))
+
+
+class SetupError(DevallError):
+    """Something outside the file is missing: a key, a command, a server, an extra."""
+
+    code = "setup"
+    exit_code = 4
+
+
+class RunError(DevallError):
+    """The run went wrong after it had begun."""
+
+    code = "failed"
+
+
+class NodeError(RunError):
+    """A node failed; `__cause__` is why."""
+
+    def __init__(self, node: str, path: str, cause: BaseException) -> None:
+        self.node = node
+        self.path = path
+        self.cause = cause
+        super().__init__(f"node {node}: {cause}", hint=getattr(cause, "hint", ""))
+        self.exit_code = getattr(cause, "exit_code", 1)
+
+    @property
+    def cause_code(self) -> str:
+        """The code of what went wrong inside the node."""
+        return self.cause.code if isinstance(self.cause, DevallError) else "exception"
+
+
+class NodeTimeout(RunError):
+    """A node's run took longer than its `timeout`."""
+
+    code = "timeout"
+    exit_code = 6
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            f"did not finish within its timeout of {seconds:g} s",
+            hint="raise the node's `timeout`, or make the work smaller",
+        )
+
+
+class FunctionError(RunError):
+    """A user's condition or processor raised."""
+
+    code = "function"
+
+    def __init__(self, kind: str, name: str, where: str, cause: BaseException) -> None:
+        self.name = name
+        super().__init__(
+            f"{kind} function {name} of {where} raised {type(cause).__name__}: {cause}"
+        )
+
+
+class ModelError(RunError):
+    """A model call failed."""
+
+    code = "model"
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        provider: str = "",
+        model: str = "",
+        url: str = "",
+        status: int | None = None,
+        retry_after: float | None = None,
+        hint: str = "",
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        self.url = url
+        self.status = status
+        self.retry_after = retry_after
+        """Seconds the endpoint asks to wait, where it said so."""
+        where = f" ({model} at {url})" if url else (f" ({model})" if model else "")
+        super().__init__(text + where, hint=hint)
+
+
+class ModelRefused(ModelError):
+    """The endpoint refused, and would refuse again."""
+
+    code = "model_refused"
+
+
+class ModelUnavailable(ModelError):
+    """The endpoint could not be reached or is overloaded; repeating may help."""
+
+    code = "model_unavailable"
+
+
+class BadModelResponse(ModelError):
+    """The endpoint answered with something that is no model's answer."""
+
+    code = "bad_response"
+
+
+class ToolError(RunError):
+    """A tool call failed; an agent's loop turns it into an error result."""
+
+    code = "tool"
+
+
+class ToolNotFound(ToolError):
+    """No tool of that name is offered to this node."""
+
+    code = "tool_not_found"
+
+
+class ToolArguments(ToolError):
+    """The arguments of a call are no JSON object, or do not fit the tool's schema."""
+
+    code = "tool_arguments"
+
+
+class ToolFailed(ToolError):
+    """The tool ran and failed."""
+
+    code = "tool_failed"
+
+
+class ToolTimeout(ToolError):
+    """A tool did not answer in time: whether it did its work is unknown."""
+
+    code = "tool_timeout"
+
+
+class LimitReached(RunError):
+    """A bound was reached; what was done is kept."""
+
+    code = "limit_reached"
+    exit_code = 6
+
+    def __init__(self, limit: str, bound: float, where: str = "", *, hint: str = "") -> None:
+        self.limit = limit
+        self.bound = bound
+        self.where = where
+        place = f" of {where}" if where else ""
+        super().__init__(
+            f"limit {limit}{place} reached ({bound:g})",
+            hint=hint or f"raise `{limit}` if that much is meant",
+        )
+        if limit == "max_usd":
+            self.exit_code = 5
+
+
+class NoProgress(RunError):
+    """An agent made the same call with the same result again and again."""
+
+    code = "no_progress"
+
+
+class AnswerNeeded(DevallError):
+    """A human's answer is missing and nobody can be asked."""
+
+    code = "waiting"
+    exit_code = 75
+
+    def __init__(self, questions: Sequence[tuple[str, str]]) -> None:
+        self.questions = tuple(questions)
+        """(path of the human node's run, what is asked), for each open question."""
+        names = ", ".join(path for path, _ in self.questions)
+        super().__init__(f"waiting for a human: {names}")
+
+
+class RunCancelled(DevallError):
+    """The run was interrupted (SIGINT) or terminated (SIGTERM)."""
+
+    code = "cancelled"
+    exit_code = 130
+
+    def __init__(self, signal: str = "SIGINT") -> None:
+        self.signal = signal
+        super().__init__("interrupted" if signal == "SIGINT" else "terminated")
+        if signal != "SIGINT":
+            self.exit_code = 143

@@ -1,0 +1,230 @@
+"""What happens in a run, as values; sinks make logs, progress and totals of them.
+
+`path` is the logical path of what the event belongs to: empty for the run, `/writer@2` for
+the second run of node writer, `/S@1/X@1` inside a subgraph, `/M@1/unit:3` for the third unit
+of a dynamic edge. Times are seconds since the epoch, durations are seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from devall.core.messages import JsonValue, Message
+from devall.core.outcome import Outcome
+from devall.core.usage import TokenUsage, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What all events have."""
+
+    path: str = ""
+    at: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """A run begins."""
+
+    run_id: str
+    workflow: str
+    task: str = ""
+    nodes: tuple[str, ...] = ()
+    """Ids of the root graph's nodes, in file order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(Event):
+    """A run is over; always the last event."""
+
+    run_id: str
+    outcome: Outcome
+    answer: str | None
+    usage: Usage
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStarted(Event):
+    """A node begins; `inputs` are what it sees."""
+
+    node: str
+    visit: int
+    inputs: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFinished(Event):
+    """A node is done; `outputs` are what it says."""
+
+    node: str
+    visit: int
+    seconds: float
+    outputs: tuple[Message, ...] = ()
+    log_output: bool = True
+    """Whether the outputs may stand in logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailed(Event):
+    """A node failed; `continued` says that the run goes on without it."""
+
+    node: str
+    visit: int
+    seconds: float
+    code: str
+    message: str
+    hint: str = ""
+    continued: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSkipped(Event):
+    """A node will not run: nothing triggered it."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRound(Event):
+    """A loop begins its round number `round` (from 1)."""
+
+    loop: tuple[str, ...]
+    """Ids of the loop's nodes in file order."""
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLeft(Event):
+    """A loop is over."""
+
+    loop: tuple[str, ...]
+    rounds: int
+    exited: bool
+    """False: it ended since nothing triggered another round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeFired(Event):
+    """An edge carried a message, or triggered its target, or both."""
+
+    source: str
+    target: str
+    edge: int
+    """Position in the file's list of edges, from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallStarted(Event):
+    """A request goes to a model."""
+
+    node: str
+    provider: str
+    model: str
+    turn: int
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    """A piece of a model's text as it streams in; never journaled."""
+
+    node: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallFinished(Event):
+    """A model has answered."""
+
+    node: str
+    provider: str
+    model: str
+    turn: int
+    seconds: float
+    usage: TokenUsage | None = None
+    """None: the provider did not say."""
+    finish_reason: str = ""
+    replayed: bool = False
+    """True: the value came from the journal; nothing was called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallFailed(Event):
+    """A request failed; `wait` is the time until it is repeated, None = not repeated."""
+
+    node: str
+    provider: str
+    model: str
+    turn: int
+    attempt: int
+    message: str
+    wait: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallStarted(Event):
+    """A tool is called."""
+
+    node: str
+    call_id: str
+    tool: str
+    arguments: JsonValue
+    server: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress(Event):
+    """A tool says how far it is."""
+
+    node: str
+    call_id: str
+    tool: str
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallFinished(Event):
+    """A tool has answered, or failed (`is_error`)."""
+
+    node: str
+    call_id: str
+    tool: str
+    seconds: float
+    result: str
+    """The result's text as the model sees it."""
+    is_error: bool = False
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAsked(Event):
+    """A human is asked."""
+
+    node: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAnswered(Event):
+    """A human has answered."""
+
+    node: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned(Event):
+    """Something that a user should know, though the run goes on."""
+
+    code: str
+    message: str
+    node: str = ""
+
+
+Sink = Callable[[Event], None]
+"""Whatever takes events; it must return at once and never raise."""

@@ -1,0 +1,111 @@
+"""What a chat model is: a request in, a reply out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from devall.core.messages import NOTHING, JsonValue, Message
+from devall.core.usage import TokenUsage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as a model is offered it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JsonValue]
+    """JSON Schema of the arguments: an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call of a model."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    params: Mapping[str, JsonValue] = NOTHING
+    """Sent as given: `temperature`, `max_tokens`, `tool_choice`, `response_format`, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A model's answer."""
+
+    message: Message
+    """Role assistant; text and tool calls, and unknown fields of the provider in `extra`."""
+    finish_reason: str = "stop"
+    """`stop`, `tool_calls`, `length`, `content_filter` or the provider's own word."""
+    usage: TokenUsage | None = None
+    """None: the provider did not say."""
+    model: str = ""
+    """The model that answered, as the endpoint names it."""
+
+
+OnText = Callable[[str], None]
+"""Takes pieces of the answer's text as they stream in."""
+
+
+class ChatModel(Protocol):
+    """A model behind an endpoint, or in process."""
+
+    @property
+    def provider(self) -> str:
+        """The provider's name in the workflow."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The model's name in the workflow."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The endpoint, for error texts; empty in process."""
+        ...
+
+    async def complete(self, request: ChatRequest, on_text: OnText) -> ChatReply:
+        """One attempt: no retries here.
+
+        Raises:
+            ModelRefused: repeating cannot help.
+            ModelUnavailable: repeating may help.
+            BadModelResponse: the answer is no answer.
+            SetupError: a key, an extra or a file is missing.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which model, where: what a file and the command line decide together."""
+
+    provider: str
+    name: str
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    protocol: str = "chat"
+    """`chat` or `responses`."""
+    timeout: float = 300
+    """Seconds for one attempt in all."""
+
+
+class ModelSource(Protocol):
+    """Gives models; clients are shared by endpoint and key, and closed by the owner."""
+
+    def model(self, choice: ModelChoice, /) -> ChatModel:
+        """The model of that choice.
+
+        Raises:
+            SetupError: the provider is unknown, or a key, an extra or a file is missing.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close every client and process that was opened."""
+        ...
+
+
+Messages = Sequence[Message]

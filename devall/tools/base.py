@@ -1,0 +1,66 @@
+"""What a tool is, and what a set of tools is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from devall.core.messages import NOTHING, JsonValue, Part, TextPart
+from devall.core.ports import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as it is offered."""
+
+    name: str
+    """What the model calls it: legal for every provider, unique within its node."""
+    description: str
+    parameters: Mapping[str, JsonValue]
+    """JSON Schema of the arguments: an object."""
+    metadata: Mapping[str, JsonValue] = NOTHING
+    """`source` (function, mcp), `server`, `mode` (remote, local), `original_name`, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call gives to the model: parts, and whether it reports a failure."""
+
+    parts: tuple[Part, ...]
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newline."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+class Toolset(Protocol):
+    """Tools from one source; wrappers (prefixed, filtered, ...) have the same shape."""
+
+    async def open(self) -> None:
+        """Get ready: reach the server, import the functions.
+
+        Raises:
+            SetupError: the source cannot be used.
+        """
+        ...
+
+    async def specs(self) -> Sequence[ToolSpec]:
+        """The tools, in the source's order."""
+        ...
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JsonValue], scope: Scope, call_id: str
+    ) -> ToolResult:
+        """Run one tool.
+
+        Raises:
+            ToolError: not found, wrong arguments, failed, timed out.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what `open` took."""
+        ...
