@@ -1,0 +1,57 @@
+"""A workflow engine for teams of language model agents: one YAML file, from graph to answer."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from devall.app import RunResult, load_workflow, run, run_sync
+    from devall.core.errors import (
+        ConfigError,
+        DevallError,
+        LimitReached,
+        ModelError,
+        NodeError,
+        RunCancelled,
+        RunError,
+        SetupError,
+        ToolError,
+        UsageError,
+    )
+
+__all__ = [
+    "ConfigError",
+    "DevallError",
+    "LimitReached",
+    "ModelError",
+    "NodeError",
+    "RunCancelled",
+    "RunError",
+    "RunResult",
+    "SetupError",
+    "ToolError",
+    "UsageError",
+    "load_workflow",
+    "run",
+    "run_sync",
+]
+
+__version__ = "0.1.0"
+
+_ENTRY_POINTS = {"RunResult", "load_workflow", "run", "run_sync"}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported on first use: `import devall` alone stays cheap."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(
+        "devall.app" if name in _ENTRY_POINTS else "devall.core.errors"
+    )
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""One agent's run; knows no graph."""

@@ -1,0 +1,1 @@
+"""What a workflow file may say, as frozen models."""

@@ -1,0 +1,1 @@
+"""One graph's run; knows no agent."""

@@ -1,0 +1,1 @@
+"""From config to an immutable plan."""

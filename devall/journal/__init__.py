@@ -1,0 +1,1 @@
+"""What has been done, step by step."""

@@ -1,0 +1,1 @@
+"""The stores that agents remember in."""

@@ -1,0 +1,1 @@
+"""What users add: functions found in folders, and the registry of parts."""

@@ -1,0 +1,1 @@
+"""Fakes for tests of workflows, shipped with the package."""

@@ -1,0 +1,1 @@
+"""Tools of MCP servers, each server with one owner."""
