@@ -1,0 +1,47 @@
+"""From what a file says to a plan that can run."""
+
+from __future__ import annotations
+
+from devall.graph.model import Plan, PlanEdge, PlanNode
+from devall.graph.regions import Arc, Regions
+from devall.loading.loader import LoadedGraph
+
+
+def compile_graph(loaded: LoadedGraph) -> Plan:
+    """The plan of a graph that passed validation, its subgraphs included.
+
+    A majority vote runs every node on the task, so its plan has no edges and starts them all.
+    """
+    graph = loaded.config
+    number = {node.id: index for index, node in enumerate(graph.nodes)}
+    edges: tuple[PlanEdge, ...] = ()
+    starts = range(len(graph.nodes))
+    if not graph.is_majority_voting:
+        edges = tuple(
+            PlanEdge(index, number[edge.from_], number[edge.to], edge)
+            for index, edge in enumerate(graph.edges)
+        )
+        starts = dict.fromkeys(number[name] for name in graph.start)
+    into: list[list[int]] = [[] for _ in graph.nodes]
+    out: list[list[int]] = [[] for _ in graph.nodes]
+    for edge in edges:
+        out[edge.source].append(edge.index)
+        into[edge.target].append(edge.index)
+    return Plan(
+        graph=graph,
+        file=loaded.file,
+        nodes=tuple(
+            PlanNode(index, node, tuple(into[index]), tuple(out[index]))
+            for index, node in enumerate(graph.nodes)
+        ),
+        edges=edges,
+        starts=tuple(starts),
+        ends=tuple(number[name] for name in graph.end),
+        regions=Regions(
+            len(graph.nodes), [Arc(e.source, e.target, e.config.trigger) for e in edges]
+        ),
+        subplans={name: compile_graph(child) for name, child in loaded.subgraphs.items()},
+        locate={
+            edge.index: str(loaded.locate(("edges", edge.index))) for edge in edges
+        },
+    )
