@@ -1,0 +1,414 @@
+"""Finds the callables that users put into `functions/`: tools, conditions, processors.
+
+A file is listed by reading its syntax tree and imported only when something in it is needed.
+It then runs as a submodule of a package that is made up for its folder, so that two projects
+with files of the same name live side by side in one process. `import sibling` inside such a
+file is answered from its own folder by the `__import__` in the module's own builtins:
+`sys.path` stays as it is, and an import inside a function body works as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from devall.core.errors import SetupError
+
+Kind = Literal["tool", "edge", "edge_processor"]
+
+FOLDERS: Mapping[Kind, str] = {
+    "tool": "function_calling",
+    "edge": "edge",
+    "edge_processor": "edge_processor",
+}
+"""Where the functions of a kind live, below `functions/`."""
+
+ALL = "All"
+"""`module:All` stands for every public function of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a name, and what would be right."""
+
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of functions, read but not imported."""
+
+    path: Path
+    functions: Mapping[str, int]
+    """Public functions defined in it, in the file's order, with their lines."""
+    broken: str = ""
+    """`file:line: reason` where the file does not parse."""
+
+    @property
+    def module(self) -> str:
+        return self.path.stem
+
+
+class FunctionCatalog:
+    """The functions of one project, and those that ship with devall."""
+
+    def __init__(self, project: Path | None, shipped: Path) -> None:
+        """Make a catalogue; nothing is read until it is asked for a name.
+
+        Args:
+            project: The project's own `functions` folder, None = it has none.
+            shipped: The `functions` folder that ships with devall.
+        """
+        roots = [shipped] if project is None else [project, shipped]
+        unique = {root.resolve(): None for root in roots}
+        self._roots = [_Root(path) for path in unique]
+
+    def edge(self, name: str) -> Callable[..., Any]:
+        """The condition of that name.
+
+        Raises:
+            SetupError: no such function, more than one, or its file does not import.
+        """
+        return self._one("edge", name)
+
+    def edge_processor(self, name: str) -> Callable[..., Any]:
+        """The processor of that name.
+
+        Raises:
+            SetupError: no such function, more than one, or its file does not import.
+        """
+        return self._one("edge_processor", name)
+
+    def tool(self, name: str) -> list[tuple[str, Callable[..., Any]]]:
+        """The tools that a name of a workflow stands for, each with its own name.
+
+        Args:
+            name: `function`, `module:function`, `module:All`, or an import path
+                `package.module:attribute`.
+
+        Raises:
+            SetupError: no such function, more than one, or its file does not import.
+        """
+        found = self._find("tool", name)
+        if isinstance(found, Trouble):
+            raise SetupError(found.message, hint=found.hint)
+        if found is None:
+            return [_imported(name)]
+        folder, file, names = found
+        return [(each, folder.load(file, each)) for each in names]
+
+    def names(self, kind: Kind) -> tuple[str, ...]:
+        """Every function of a kind, sorted; nothing is imported for it."""
+        return tuple(sorted({name for f in self._files(kind) for name in f.functions}))
+
+    def modules(self, kind: Kind) -> tuple[str, ...]:
+        """Every module of a kind, sorted; nothing is imported for it."""
+        return tuple(sorted({f.module for f in self._files(kind)}))
+
+    def check(self, kind: Kind, name: str) -> Trouble | None:
+        """What is wrong with a name, as far as can be told without importing anything."""
+        found = self._find(kind, name)
+        if isinstance(found, Trouble):
+            return found
+        if found is None:
+            top = name.partition(":")[0].partition(".")[0]
+            if not _is_installed(top):
+                return Trouble(
+                    f"tool `{name}`: there is no package `{top}`",
+                    "install it, or put its folder on PYTHONPATH",
+                )
+        return None
+
+    def warnings(self, kind: Kind) -> tuple[str, ...]:
+        """The files of a kind that cannot be read as Python, as `file:line: reason`."""
+        return tuple(f.broken for f in self._files(kind) if f.broken)
+
+    def _files(self, kind: Kind) -> Iterator[_File]:
+        for root in self._roots:
+            yield from root.folders[kind].files.values()
+
+    def _one(self, kind: Kind, name: str) -> Callable[..., Any]:
+        found = self._find(kind, name)
+        if isinstance(found, Trouble):
+            raise SetupError(found.message, hint=found.hint)
+        assert found is not None  # only tools may be import paths
+        folder, file, names = found
+        return folder.load(file, names[0])
+
+    def _find(self, kind: Kind, name: str) -> tuple[_Folder, _File, Sequence[str]] | Trouble | None:
+        """Where a name lives; None = an import path outside `functions/`."""
+        module, colon, attribute = name.partition(":")
+        if not colon:
+            return self._find_bare(kind, name)
+        broken = ""
+        known = False
+        for root in self._roots:
+            folder = root.folders[kind]
+            file = folder.files.get(module)
+            if file is None:
+                continue
+            known = True
+            broken = broken or file.broken
+            if attribute == ALL and kind == "tool" and not file.broken:
+                if not file.functions:
+                    return Trouble(f"{file.path} defines no public function for `{name}`")
+                return folder, file, tuple(file.functions)
+            if attribute in file.functions:
+                return folder, file, (attribute,)
+        if broken:
+            return Trouble(f"{_noun(kind)} `{name}` cannot be read: {broken}")
+        if not known and kind == "tool" and attribute and ("." in module or _is_installed(module)):
+            return None
+        if known:
+            near = [n for f in self._files(kind) if f.module == module for n in f.functions]
+            return Trouble(
+                f"{module}.py defines no public function `{attribute}`",
+                _nearest(attribute, near, prefix=f"{module}:"),
+            )
+        return Trouble(
+            f"unknown {_noun(kind)} `{name}`: there is no {FOLDERS[kind]}/{module}.py",
+            _nearest(module, self.modules(kind), suffix=f":{attribute}"),
+        )
+
+    def _find_bare(self, kind: Kind, name: str) -> tuple[_Folder, _File, Sequence[str]] | Trouble:
+        for root in self._roots:
+            folder = root.folders[kind]
+            holders = [f for f in folder.files.values() if name in f.functions]
+            if len(holders) > 1:
+                both = " and ".join(f"{f.path}:{f.functions[name]}" for f in holders)
+                ways = " or ".join(f"`{f.module}:{name}`" for f in holders)
+                return Trouble(f"{_noun(kind)} `{name}` is defined in {both}", f"write {ways}")
+            if holders:
+                return folder, holders[0], (name,)
+        text = f"unknown {_noun(kind)} `{name}`"
+        broken = self.warnings(kind)
+        if broken:
+            text += f"; what these files define is unknown: {'; '.join(broken)}"
+        if kind == "tool" and name in self.modules(kind):
+            return Trouble(text, f"`{name}:All` stands for all functions of {name}.py")
+        return Trouble(text, _nearest(name, self.names(kind)))
+
+
+class _Root:
+    """One `functions` folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.folders: Mapping[Kind, _Folder] = {
+            kind: _Folder(path / name) for kind, name in FOLDERS.items()
+        }
+
+
+class _Folder:
+    """The files of one kind in one place, and the modules made of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+        # The name depends on the place alone: a second catalogue of the same folder replaces
+        # the modules in sys.modules instead of adding to them.
+        self._package = f"_devall_functions_{digest}"
+        self._loaded: dict[str, ModuleType] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def files(self) -> Mapping[str, _File]:
+        """Module name to file, sorted by name; a name that begins with `_` is private."""
+        if not self._path.is_dir():
+            return {}
+        paths = sorted(p for p in self._path.glob("*.py") if not p.name.startswith("_"))
+        return {p.stem: _read(p) for p in paths if p.is_file()}
+
+    def load(self, file: _File, name: str) -> Callable[..., Any]:
+        """The function of a file, which is imported for it.
+
+        Raises:
+            SetupError: the file does not import.
+        """
+        with self._lock:
+            try:
+                module = self._module(file.module)
+            # A user's file may raise anything while it is imported, and call sys.exit.
+            except (Exception, SystemExit) as error:
+                where = _where(error, file.path)
+                raise SetupError(
+                    f"{where}: {type(error).__name__} while importing the file"
+                    f" that `{name}` lives in: {error}",
+                ) from error
+        found = getattr(module, name, None)
+        if not callable(found):
+            raise SetupError(f"{file.path}:{file.functions[name]}: `{name}` is no function")
+        return found
+
+    def _module(self, stem: str) -> ModuleType:
+        """The module of a file of this folder; imported once."""
+        if stem in self._loaded:
+            return self._loaded[stem]
+        package = ModuleType(self._package)
+        package.__path__ = [str(self._path)]
+        package = sys.modules.setdefault(self._package, package)
+        full = f"{self._package}.{stem}"
+        path = self._path / f"{stem}.py"
+        if not path.is_file():
+            path = self._path / stem / "__init__.py"
+        inside = [str(path.parent)] if path.name == "__init__.py" else None
+        spec = importlib.util.spec_from_file_location(full, path, submodule_search_locations=inside)
+        if spec is None or spec.loader is None:  # not for a file that ends in .py
+            raise ImportError(f"cannot import {path}")
+        module = importlib.util.module_from_spec(spec)
+        own = dict(vars(builtins))
+        own["__import__"] = self._import
+        vars(module)["__builtins__"] = own
+        # Registered before it runs: siblings may import each other in a circle.
+        self._loaded[stem] = module
+        sys.modules[full] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            self._loaded.pop(stem, None)
+            sys.modules.pop(full, None)
+            raise
+        setattr(package, stem, module)
+        return module
+
+    def _is_sibling(self, name: str) -> bool:
+        return (self._path / f"{name}.py").is_file() or (
+            self._path / name / "__init__.py"
+        ).is_file()
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 -- the names of __import__
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """`__import__` as the files of this folder see it: siblings come from the folder."""
+        names = tuple(fromlist or ())
+        prefix = f"functions.{self._path.name}"
+        inside = name
+        if level == 0 and (name == prefix or name.startswith(prefix + ".")):
+            inside = name[len(prefix) + 1 :]
+        if level > 1 or (level == 0 and name.partition(".")[0] in sys.stdlib_module_names):
+            wanted: list[str] = []
+        else:
+            wanted = [inside.partition(".")[0]] if inside else list(names)
+        siblings = [each for each in wanted if self._is_sibling(each)]
+        if not siblings:
+            return builtins.__import__(name, globals, locals, names, level)
+        with self._lock:
+            for each in siblings:
+                self._module(each)
+        package = sys.modules[self._package]
+        if not inside:  # from . import sibling
+            return package
+        found = builtins.__import__(f"{self._package}.{inside}", globals, locals, names, 0)
+        if names:
+            return found
+        if inside == name:  # import sibling.part binds the sibling
+            return sys.modules[f"{self._package}.{siblings[0]}"]
+        top = ModuleType("functions")
+        setattr(top, self._path.name, package)
+        return top
+
+
+def _read(path: Path) -> _File:
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        return _File(path, {}, f"{path}:{error.lineno or 1}: {error.msg}")
+    except (OSError, ValueError) as error:
+        return _File(path, {}, f"{path}:1: {error}")
+    return _File(path, {d.name: d.lineno for d in _definitions(tree.body)})
+
+
+def _definitions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Public functions of a module, those under `if` and `try` included."""
+    for statement in body:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if not statement.name.startswith("_"):
+                    yield statement
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+                pass
+            case ast.If() | ast.For() | ast.While():
+                yield from _definitions([*statement.body, *statement.orelse])
+            case ast.With():
+                yield from _definitions(statement.body)
+            case ast.Try():
+                handlers = [each for h in statement.handlers for each in h.body]
+                yield from _definitions([*statement.body, *handlers, *statement.orelse])
+            case _:
+                pass
+
+
+def _imported(name: str) -> tuple[str, Callable[..., Any]]:
+    """The callable of an import path, with its own name."""
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    # The module is a user's code: it may raise anything while it is imported.
+    except (Exception, SystemExit) as error:
+        raise SetupError(
+            f"tool `{name}`: `{module}` does not import: {type(error).__name__}: {error}",
+            hint="install the package, or put its folder on PYTHONPATH",
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            near = [n for n in dir(found) if not n.startswith("_")]
+            raise SetupError(
+                f"tool `{name}`: `{module}` has no `{attribute}`",
+                hint=_nearest(part, near, prefix=f"{module}:"),
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise SetupError(f"tool `{name}`: {attribute} is no function but {type(found).__name__}")
+    return attribute.rpartition(".")[2], found
+
+
+def _is_installed(top: str) -> bool:
+    try:
+        return top in sys.modules or importlib.util.find_spec(top) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _where(error: BaseException, path: Path) -> str:
+    """The innermost line of the file that an import went wrong at."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno or 1}"
+    lines = [
+        frame.lineno or 1
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
+    return f"{path}:{lines[-1] if lines else 1}"
+
+
+def _noun(kind: Kind) -> str:
+    return {"tool": "tool", "edge": "condition", "edge_processor": "processor"}[kind]
+
+
+def _nearest(name: str, known: Sequence[str], prefix: str = "", suffix: str = "") -> str:
+    found = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if found:
+        return "did you mean " + " or ".join(f"`{prefix}{each}{suffix}`" for each in found) + "?"
+    some = sorted(known)
+    if not some:
+        return ""
+    more = f" and {len(some) - 12} more" if len(some) > 12 else ""
+    return "known: " + ", ".join(f"{prefix}{each}" for each in some[:12]) + more
