@@ -1,0 +1,66 @@
+# Every target does its own set-up in .venv; nothing else needs to be installed or called first.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help demo demo-local test check lint types layers coverage bench format constraints setup clean distclean
+
+help: ## What there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## A poet draws a number from an MCP server over HTTP, a critic reads the poem
+	@$(BIN)/python scripts/demo.py http
+
+demo-local: $(INSTALLED) ## The same with the MCP server as a child process over stdio
+	@$(BIN)/python scripts/demo.py stdio
+
+test: $(INSTALLED) ## All tests (make test ARGS="-k loop")
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: lint types layers test ## Lint, types, layers, then all tests
+
+lint: $(INSTALLED) ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## basedpyright, strict on devall/
+	@$(BIN)/basedpyright
+
+layers: $(INSTALLED) ## import-linter: imports point down only
+	@$(BIN)/lint-imports
+
+coverage: $(INSTALLED) ## All tests with line and branch coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -p no:xdist $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+bench: $(INSTALLED) ## Benchmarks; writes bench/RESULTS.md
+	@$(BIN)/python -m bench $(ARGS)
+
+format: $(INSTALLED) ## Put the code into form
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+setup: $(INSTALLED) ## Only the set-up
+
+constraints: ## Take the newest versions that fit pyproject.toml into constraints.txt
+	@scripts/constraints.sh
+
+clean: ## Remove caches and what was built; logs/ and .venv stay
+	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean ## Remove .venv too
+	@rm -rf .venv
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@PYTHON="$(PYTHON)" scripts/setup.sh
