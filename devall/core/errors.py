@@ -19,6 +19,7 @@ DevallError                 code, exit_code, hint
       ToolTimeout           outcome unknown
     LimitReached            a bound of the file or the command line (5 for money, else 6)
     NoProgress              an agent repeats itself
+    OutputTruncated         a model's tool calls were cut off, and again
   AnswerNeeded              a human's answer is missing (75)
   RunCancelled              interrupted (130) or terminated (143)
 ```
@@ -222,6 +223,29 @@ class NoProgress(RunError):
     """An agent made the same call with the same result again and again."""
 
     code = "no_progress"
+
+    def __init__(self, tool: str, times: int) -> None:
+        self.tool = tool
+        super().__init__(
+            f"the model called {tool} {times} times in a row with the same arguments"
+            " and the same result",
+            hint="say in `role` when to stop, or set `params.repeat_limit` to 0 if the tool polls",
+        )
+
+
+class OutputTruncated(RunError):
+    """A model's answer was cut off in the middle of its tool calls, twice in a row."""
+
+    code = "output_truncated"
+
+    def __init__(self, model: str, tokens: int | None = None) -> None:
+        self.model = model
+        self.tokens = tokens
+        at = f" at {tokens} tokens" if tokens else ""
+        super().__init__(
+            f"the tool calls of {model} were cut off{at} twice in a row (finish_reason length)",
+            hint="raise `params.max_tokens`, or ask for smaller pieces in `role`",
+        )
 
 
 class AnswerNeeded(DevallError):

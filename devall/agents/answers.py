@@ -1,0 +1,96 @@
+"""Answers that must fit a JSON Schema: checked, and asked for again where they do not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+from devall.agents.thinking import Ask
+from devall.core.errors import BadModelResponse, SetupError
+from devall.core.messages import JsonValue, Message, assistant, user
+
+REPAIRS = 2
+"""How often the model is asked again."""
+
+_FENCED = re.compile(r"```[A-Za-z0-9]*\s*\n(.*?)```", re.DOTALL)
+_SHOWN_PROBLEMS = 5
+
+
+class AnswerSchema:
+    """What an agent's `output_schema` asks of its answers."""
+
+    def __init__(self, schema: Mapping[str, JsonValue]) -> None:
+        """Take the schema.
+
+        Raises:
+            SetupError: it is no JSON Schema.
+        """
+        self._schema = dict(schema)
+        self._validator = _validator(self._schema)
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self._schema, ensure_ascii=False)
+
+    async def checked(self, prompt: Sequence[Message], answer: Message, ask: Ask) -> Message:
+        """The answer as JSON text that fits; repaired by asking again at most twice.
+
+        Args:
+            prompt: The conversation that the answer belongs to.
+            answer: The model's answer, in a fenced block or bare.
+            ask: Asks the model.
+
+        Raises:
+            BadModelResponse: it does not fit even so.
+        """
+        messages = [*prompt]
+        for left in range(REPAIRS, -1, -1):
+            text, problems = self._judged(answer.text)
+            if not problems:
+                return answer.with_text(text)
+            if left:
+                messages += [assistant(answer.text, answer.source), user(self._complaint(problems))]
+                answer = await ask(messages)
+        raise BadModelResponse(
+            f"the answer does not fit `output_schema`, also after {REPAIRS} more requests:"
+            f" {'; '.join(problems)}",
+            hint="simplify the schema, or describe the answer in `role`",
+        )
+
+    def _judged(self, text: str) -> tuple[str, list[str]]:
+        """The JSON in the text, and what is wrong with it."""
+        found = _FENCED.search(text)
+        text = (found[1] if found else text).strip()
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            return text, [f"no valid JSON: {error}"]
+        problems = [
+            f"at {'/'.join(map(str, e.absolute_path)) or 'the top'}: {e.message}"
+            for e in self._validator.iter_errors(value)
+        ]
+        return text, problems[:_SHOWN_PROBLEMS]
+
+    def _complaint(self, problems: Sequence[str]) -> str:
+        listed = "\n".join(f"- {problem}" for problem in problems)
+        return (
+            f"This answer does not fit. Problems:\n{listed}\n"
+            f"Reply with nothing but JSON that fits this JSON Schema:\n{self._text}"
+        )
+
+
+def _validator(schema: dict[str, JsonValue]) -> Any:
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    kind = cast(Any, validator_for(schema))
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        raise SetupError(f"`output_schema` is no JSON Schema: {error.message}") from error
+    # An empty registry: a `$ref` to the network is never followed.
+    return kind(schema, registry=cast(Any, Registry)())

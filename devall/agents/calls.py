@@ -1,0 +1,189 @@
+"""The tool calls of one turn: run side by side, each of them a step with its own result."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from devall.agents.arguments import parsed_arguments
+from devall.core.errors import DevallError, ToolError, ToolNotFound
+from devall.core.events import ToolCallFinished, ToolCallStarted
+from devall.core.messages import (
+    JsonValue,
+    Message,
+    Part,
+    TextPart,
+    ToolCall,
+    from_json,
+    to_json,
+)
+from devall.core.ports import Scope
+from devall.tools.base import ToolResult, Toolset, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Runs the tool calls of one run of an agent."""
+
+    node: str
+    """Id of the node, for events."""
+    source: str
+    """Id of the node that results come from."""
+    tools: Toolset | None
+    offered: Mapping[str, ToolSpec]
+    """The tools by the names that the model knows."""
+    scope: Scope
+    at_once: int
+    """How many calls run at one time."""
+
+    async def run(self, turn: int, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
+        """The results, one tool message for each call, in the order of the calls.
+
+        They start in that order. A call that fails gives an error result and leaves the
+        others alone.
+
+        Raises:
+            LimitReached: a bound on tool calls was reached; the calls that had begun before
+                were finished first.
+        """
+        gate = asyncio.Semaphore(self.at_once)
+        is_stopped = False
+
+        async def one(call: ToolCall) -> Message | None:
+            nonlocal is_stopped
+            async with gate:
+                if is_stopped:
+                    return None
+                try:
+                    self.scope.allow("tool_call")
+                    return await self._step(turn, call)
+                except Exception:
+                    is_stopped = True
+                    raise
+
+        found = await asyncio.gather(*map(one, calls), return_exceptions=True)
+        for result in found:
+            if isinstance(result, BaseException):
+                raise result
+        return tuple(result for result in found if isinstance(result, Message))
+
+    async def _step(self, turn: int, call: ToolCall) -> Message:
+        scope = self.scope
+        began = time.monotonic()
+        is_replayed = True
+
+        async def effect() -> JsonValue:
+            nonlocal is_replayed
+            is_replayed = False
+            result = await self._result(call)
+            return to_json(
+                Message(
+                    "tool",
+                    _content(result.parts),
+                    self.source,
+                    tool_call_id=call.id,
+                    is_error=result.is_error,
+                )
+            )
+
+        name = f"turn:{turn}/tool:{_escaped(call.id)}"
+        request = {"name": call.name, "arguments": call.arguments}
+        message = from_json(await scope.step("tool", name, request, effect))
+        scope.emit(
+            ToolCallFinished(
+                path=scope.path,
+                node=self.node,
+                call_id=call.id,
+                tool=call.name,
+                seconds=0.0 if is_replayed else time.monotonic() - began,
+                result=message.text,
+                is_error=message.is_error,
+                replayed=is_replayed,
+            )
+        )
+        return message
+
+    async def _result(self, call: ToolCall) -> ToolResult:
+        """What the call gives; whatever goes wrong in it is an error result."""
+        scope = self.scope
+        spec = self.offered.get(call.name)
+        arguments: JsonValue = call.arguments
+        problem: ToolError | None = None
+        try:
+            if spec is None:
+                raise ToolNotFound(_not_found(call.name, self.offered))
+            arguments = parsed_arguments(call.arguments, spec)
+        except ToolError as error:
+            problem = error
+        scope.emit(
+            ToolCallStarted(
+                path=scope.path,
+                node=self.node,
+                call_id=call.id,
+                tool=call.name,
+                arguments=arguments,
+                server=str(spec.metadata.get("server", "")) if spec else "",
+            )
+        )
+        if problem is not None or self.tools is None:
+            return _failure(str(problem))
+        try:
+            return await self.tools.call(call.name, arguments, scope, call.id)
+        except ToolError as error:
+            return _failure(str(error))
+        except DevallError:
+            raise  # a limit, a question to a human, the end of the run: not the model's affair
+        except Exception as error:  # noqa: BLE001 - the boundary of a tool call
+            return _failure(f"{call.name} raised {type(error).__name__}: {error}")
+
+
+def with_unique_ids(
+    calls: Sequence[ToolCall], turn: int, taken: Collection[str]
+) -> tuple[ToolCall, ...]:
+    """The calls, each with an id that no other call of the conversation has.
+
+    An empty or repeated id gives way to `call_TURN_POSITION`: always the same one for the
+    same conversation.
+    """
+    used: set[str] = set()
+    found: list[ToolCall] = []
+    for position, call in enumerate(calls, 1):
+        name = call.id
+        made = f"call_{turn}_{position}"
+        while not name or name in used or name in taken:
+            name, made = made, f"{made}_"
+        used.add(name)
+        found.append(call if name == call.id else replace(call, id=name))
+    return tuple(found)
+
+
+def _not_found(name: str, offered: Mapping[str, ToolSpec]) -> str:
+    if not offered:
+        return f"there is no tool {name}: no tools are offered now, answer without one"
+    near = difflib.get_close_matches(_folded(name), [_folded(n) for n in offered], cutoff=0.6)
+    nearest = [n for n in offered if _folded(n) in near]
+    hint = f"; did you mean {' or '.join(nearest)}?" if nearest else "."
+    return f"there is no tool {name}{hint} Tools: {', '.join(offered)}"
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _failure(text: str) -> ToolResult:
+    return ToolResult((TextPart(f"Error: {text}"),), is_error=True)
+
+
+def _content(parts: tuple[Part, ...]) -> str | tuple[Part, ...]:
+    """Parts as a message holds them: text alone is one text."""
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return "\n".join(texts) if len(texts) == len(parts) else parts
+
+
+def _escaped(call_id: str) -> str:
+    """The id as a piece of a step's name: no `/`, and different for different ids."""
+    return call_id.replace("%", "%25").replace("/", "%2F")

@@ -1,0 +1,200 @@
+"""One agent's run: from its inputs to its answer, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from devall.agents.answers import AnswerSchema
+from devall.agents.calls import Calls, with_unique_ids
+from devall.agents.prompts import conversation, with_note
+from devall.agents.recall import Attached, Recall
+from devall.agents.repeats import Repeats
+from devall.agents.requests import Requests
+from devall.agents.thinking import THINKERS, Thinker, Thought
+from devall.config.agents import AgentConfig
+from devall.core.errors import LimitReached, OutputTruncated, SetupError
+from devall.core.events import Warned
+from devall.core.messages import JsonValue, Message, ToolCall
+from devall.core.ports import NodeResult, Scope
+from devall.models.base import ChatModel, ChatReply, ToolSchema
+from devall.tools.base import Toolset, ToolSpec
+
+_OF_TOOLS = ("tool_choice", "parallel_tool_calls")
+"""Parameters that endpoints refuse in a request without tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A model with a role, tools and memories, as all its runs share it."""
+
+    id: str
+    """The node's id: what its messages come from."""
+    config: AgentConfig
+    model: ChatModel
+    tools: Toolset | None = None
+    """Open; None where the agent has no sources."""
+    offered: Sequence[ToolSpec] = ()
+    memories: Sequence[Attached] = ()
+    schema: AnswerSchema | None = None
+    thinkers: Mapping[str, Thinker] = field(default=THINKERS)
+
+    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+        """One run: the answer, and the tool exchange that led to it.
+
+        Raises:
+            LimitReached: a bound was reached, `params.tool_loop_limit` among them.
+            NoProgress: the model repeats the same calls.
+            OutputTruncated: the model's tool calls were cut off twice in a row.
+            ModelError: the model refused, stayed out of reach, or answered with nonsense.
+            SetupError: a key, an extra or a kind of thinking is missing.
+        """
+        return await _Run(self, scope).result(inputs)
+
+
+class _Run:
+    """What one run of an agent has to hand."""
+
+    def __init__(self, agent: Agent, scope: Scope) -> None:
+        config = agent.config
+        self._agent = agent
+        self._scope = scope
+        self._params = dict(config.params.sent)
+        self._requests = Requests(scope.node, agent.model, config.retry, scope)
+        self._recall = Recall(agent.memories, agent.id, scope)
+        self._repeats = Repeats(config.params.repeat_limit)
+        self._was_cut = False
+
+    async def result(self, inputs: Sequence[Message]) -> NodeResult:
+        config = self._agent.config
+        start = conversation(inputs, role=config.role or "", input_mode=config.input_mode)
+        asked = _question(start)
+        prompt = with_note(start, await self._recall.read("answer", asked))
+        answer, exchange = await self._answer(prompt)
+        if config.thinking is not None:
+            answer = await self._second_thought(prompt, asked, answer)
+        if self._agent.schema is not None:
+            answer = await self._agent.schema.checked((*prompt, *exchange), answer, self._ask)
+        await self._recall.write(asked, answer.text)
+        output = Message("assistant", answer.content, self._agent.id)
+        return NodeResult((output,), (*exchange, answer))
+
+    async def _answer(self, prompt: Sequence[Message]) -> tuple[Message, tuple[Message, ...]]:
+        """The first answer without tool calls, and the exchange before it."""
+        limit = self._agent.config.params.tool_loop_limit
+        exchange: tuple[Message, ...] = ()
+        while True:
+            offered = self._offered()
+            reply = await self._requests.send(
+                (*prompt, *exchange),
+                [ToolSchema(spec.name, spec.description, spec.parameters) for spec in offered],
+                self._sent(has_tools=bool(offered)),
+            )
+            message = replace(reply.message, source=self._agent.id)
+            if not message.tool_calls:
+                self._warn_if_cut(reply)
+                return message, exchange
+            if self._requests.turn > limit:
+                raise LimitReached("tool_loop_limit", limit)
+            exchange += await self._exchange((*prompt, *exchange), message, reply, offered)
+
+    def _offered(self) -> Sequence[ToolSpec]:
+        """The tools of the request that comes next."""
+        is_first = not self._requests.turn
+        if is_first or self._agent.config.params.tool_choice_then == "auto":
+            return self._agent.offered
+        return ()
+
+    def _sent(self, *, has_tools: bool) -> Mapping[str, JsonValue]:
+        """The parameters of the request that comes next."""
+        dropped: tuple[str, ...] = ()
+        if not has_tools:
+            dropped = _OF_TOOLS
+        elif self._requests.turn and self._params.get("tool_choice") not in ("auto", "none"):
+            dropped = ("tool_choice",)
+        return {key: value for key, value in self._params.items() if key not in dropped}
+
+    async def _exchange(
+        self,
+        before: Sequence[Message],
+        message: Message,
+        reply: ChatReply,
+        offered: Sequence[ToolSpec],
+    ) -> tuple[Message, ...]:
+        """A message with tool calls and the results that go back."""
+        taken = {call.id for earlier in before for call in earlier.tool_calls}
+        turn = self._requests.turn
+        calls = with_unique_ids(message.tool_calls, turn, taken)
+        message = replace(message, tool_calls=calls)
+        if reply.finish_reason == "length":
+            return (message, *self._cut(calls, reply))
+        self._was_cut = False
+        runner = Calls(
+            node=self._scope.node,
+            source=self._agent.id,
+            tools=self._agent.tools,
+            offered={spec.name: spec for spec in offered},
+            scope=self._scope,
+            at_once=self._agent.config.parallel_tool_calls,
+        )
+        results = await runner.run(turn, calls)
+        told = self._repeats.note(
+            (call, result.text) for call, result in zip(calls, results, strict=True)
+        )
+        if told:
+            newest = results[-1]
+            results = (*results[:-1], newest.with_text(f"{newest.text}\n\n{told}"))
+        return (message, *results)
+
+    def _cut(self, calls: Sequence[ToolCall], reply: ChatReply) -> list[Message]:
+        """The results of calls that are not run, since the message that holds them was cut."""
+        tokens = reply.usage.output_tokens if reply.usage else None
+        if self._was_cut:
+            raise OutputTruncated(self._agent.model.name, tokens)
+        self._was_cut = True
+        at = f" at {tokens} tokens" if tokens else ""
+        text = (
+            f"Error: not run. Your message was cut off{at} before it was whole."
+            " Make it shorter: fewer calls in one message, and smaller pieces in each."
+        )
+        self._warn("output_truncated", f"tool calls were cut off{at} and not run")
+        return [
+            Message("tool", text, self._agent.id, tool_call_id=call.id, is_error=True)
+            for call in calls
+        ]
+
+    async def _second_thought(
+        self, prompt: Sequence[Message], asked: str, answer: Message
+    ) -> Message:
+        thinking = self._agent.config.thinking
+        assert thinking is not None
+        thinker = self._agent.thinkers.get(thinking.type)
+        if thinker is None:
+            raise SetupError(
+                f"there is no kind of thinking {thinking.type}",
+                hint=f"known: {', '.join(self._agent.thinkers)}",
+            )
+        noted = with_note(prompt, await self._recall.read("thinking", asked))
+        return await thinker(thinking, Thought(noted, answer), self._ask)
+
+    async def _ask(self, messages: Sequence[Message]) -> Message:
+        """The model's answer without tools; calls that it makes all the same are not run."""
+        reply = await self._requests.send(messages, params=self._sent(has_tools=False))
+        self._warn_if_cut(reply)
+        return replace(reply.message, source=self._agent.id, tool_calls=())
+
+    def _warn_if_cut(self, reply: ChatReply) -> None:
+        if reply.finish_reason in {"length", "content_filter"}:
+            self._warn(
+                "answer_truncated", f"the answer was cut off (finish_reason {reply.finish_reason})"
+            )
+
+    def _warn(self, code: Literal["answer_truncated", "output_truncated"], text: str) -> None:
+        scope = self._scope
+        scope.emit(Warned(path=scope.path, code=code, message=text, node=scope.node))
+
+
+def _question(messages: Sequence[Message]) -> str:
+    """What the agent is asked: the text of the newest user message."""
+    return next((m.text for m in reversed(messages) if m.role == "user"), "")
