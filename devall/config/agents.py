@@ -1,0 +1,173 @@
+"""What an agent is: its model, its words, its tools, its memories."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from devall.config.base import (
+    ConfigModel,
+    Count,
+    CountOrNone,
+    Many,
+    NotNegative,
+    OneOrMany,
+    Positive,
+    SchemaOrPath,
+    Text,
+)
+from devall.config.tools import ToolSource
+
+Stage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
+
+_SENT = ("temperature", "top_p", "max_tokens")
+
+
+class Params(ConfigModel):
+    """What is passed to the model as given, and a few settings of ours that are not passed on."""
+
+    model_config = ConfigDict(extra="allow")
+
+    protocol: Literal["chat", "responses"] = "chat"
+    """Which API of the endpoint is spoken: Chat Completions or Responses."""
+    tool_loop_limit: Count = 50
+    """Rounds of tool calls in one run of the node; one more is a failure."""
+    repeat_limit: CountOrNone = 3
+    """The same call with the same result so often in a row: the model is told; 0 = never."""
+    timeout: Positive = 300
+    """Seconds for one call of the model."""
+    tool_mode: Literal["native", "json_schema", "text"] | None = None
+    """How tools are offered and calls read; absent = the provider's default."""
+    tool_choice_then: Literal["auto", "none"] = "auto"
+    """The `tool_choice` of the turns after the first, where that one is required or named."""
+    temperature: float | None = None
+    """Sent when given: how freely the model chooses."""
+    top_p: float | None = None
+    """Sent when given: the share of likely words that are chosen from."""
+    max_tokens: Count | None = None
+    """Sent when given: the longest answer, in tokens."""
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """What goes to the model: only what the file sets."""
+        given = {
+            name: value for name in _SENT if (value := getattr(self, name)) is not None
+        }
+        return given | (self.model_extra or {})
+
+
+class MemoryAttachment(ConfigModel):
+    """How an agent uses one of the graph's memory stores."""
+
+    name: Text
+    """Name of a store in `graph.memory`."""
+    retrieve_stage: OneOrMany[Stage] | None = None
+    """When it is looked into; absent = at every stage that there is."""
+    top_k: Count = 3
+    """How many items are looked up."""
+    similarity_threshold: float = -1
+    """Items less alike than this are left out; -1 = none is."""
+    read: bool = True
+    """Whether the agent sees items."""
+    write: bool = True
+    """Whether the agent's exchange is added."""
+
+
+class ReflectionConfig(ConfigModel):
+    """How an agent reconsiders."""
+
+    reflection_prompt: Text
+    """What the model is asked over its role, input and first answer."""
+
+
+class Thinking(ConfigModel):
+    """A second look at the answer; the second answer stands."""
+
+    type: Literal["reflection"] = "reflection"
+    """The kind of second look."""
+    config: ReflectionConfig
+    """Its settings."""
+
+
+class AllowedSkill(ConfigModel):
+    """A skill that an agent may use."""
+
+    name: Text
+    """Name in the front matter of its SKILL.md."""
+
+
+class Skills(ConfigModel):
+    """Folders of instructions under `.agents/skills/` that the agent may open."""
+
+    enabled: bool = False
+    """Whether the agent is offered skills."""
+    allow: Many[AllowedSkill] = ()
+    """Only these; empty = all that are found."""
+
+
+class RetryConfig(ConfigModel):
+    """When to repeat a failed model call."""
+
+    enabled: bool = True
+    """Whether calls are repeated at all."""
+    max_attempts: Count = 5
+    """Attempts in all, the first one included."""
+    min_wait_seconds: NotNegative = 1
+    """Seconds before the second attempt; later waits grow."""
+    max_wait_seconds: NotNegative = 6
+    """The longest wait in seconds."""
+    retry_on_status_codes: Many[int] = (408, 409, 425, 429, 500, 502, 503, 504)
+    """HTTP statuses after which repeating may help."""
+    retry_on_exception_types: Many[str] = ()
+    """Names of exception classes after which to repeat as well."""
+    non_retry_exception_types: Many[str] = ()
+    """Names of exception classes after which never to repeat."""
+    retry_on_error_substrings: Many[str] = ()
+    """Repeat as well where the error's text holds one of these."""
+
+    @model_validator(mode="after")
+    def _waits_in_order(self) -> Self:
+        if self.min_wait_seconds > self.max_wait_seconds:
+            raise PydanticCustomError(
+                "bad_range",
+                "`min_wait_seconds` ({low}) is above `max_wait_seconds` ({high})",
+                {"low": f"{self.min_wait_seconds:g}", "high": f"{self.max_wait_seconds:g}"},
+            )
+        return self
+
+
+class AgentConfig(ConfigModel):
+    """A model with a role, tools and memories."""
+
+    provider: Text
+    """`openai` (any OpenAI-compatible endpoint), `gemini`, `local` (in process), or one that a
+    plugin adds."""
+    name: Text
+    """The model's name."""
+    base_url: str | None = None
+    """URL of the endpoint; absent = `BASE_URL` of the environment, then the provider's own."""
+    api_key: Annotated[str | None, Field(repr=False)] = None
+    """Key of the endpoint; absent = `API_KEY` of the environment, then the provider's own name
+    for it."""
+    role: str = ""
+    """The system prompt; empty = none."""
+    params: Params = Field(default_factory=Params)
+    """Settings of the model."""
+    input_mode: Literal["messages", "prompt"] = "messages"
+    """`messages`: each input is a message; `prompt`: all are put into one user message."""
+    tooling: OneOrMany[ToolSource] = ()
+    """Where the agent's tools come from."""
+    memories: OneOrMany[MemoryAttachment] = ()
+    """The memory stores that it uses."""
+    thinking: Thinking | None = None
+    """A second look at the answer."""
+    skills: Skills = Field(default_factory=Skills)
+    """Instructions that it may open."""
+    retry: RetryConfig = Field(default_factory=RetryConfig)
+    """When to repeat a failed model call."""
+    output_schema: SchemaOrPath | None = None
+    """A JSON Schema that the answer must fit, or the path of a file with one."""
+    parallel_tool_calls: Count = 8
+    """How many tool calls of one turn run at once."""

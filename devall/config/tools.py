@@ -1,0 +1,177 @@
+"""Where an agent's tools come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from devall.config.base import (
+    ConfigModel,
+    Count,
+    JsonObject,
+    Many,
+    NotNegative,
+    OneOrMany,
+    Positive,
+    Regex,
+    Text,
+    TextMap,
+)
+
+
+def _as_url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        # The text may hold a secret: it is not repeated.
+        raise PydanticCustomError("bad_url", "no URL: it must begin with http:// or https://")
+    return text
+
+
+Url: TypeAlias = Annotated[str, AfterValidator(_as_url)]
+
+
+class FunctionTool(ConfigModel):
+    """One function that is offered as a tool, or all of a file."""
+
+    legacy = frozenset({"auto_fill"})
+
+    name: Text
+    """A function of `functions/function_calling/`, `module:function`, `module:All` for all of a
+    file, or an import path `package.module:attribute`."""
+    description: str = ""
+    """What the model is told, in place of the docstring."""
+    parameters: JsonObject | None = None
+    """JSON Schema of the arguments, in place of the one read from the signature."""
+
+
+class FunctionSourceConfig(ConfigModel):
+    """Which functions are offered."""
+
+    legacy = frozenset({"schema_version"})
+
+    tools: OneOrMany[FunctionTool]
+    """The functions."""
+    timeout: Positive | None = None
+    """Seconds for one call."""
+    auto_load: bool = True
+    """Accepted from old files: functions are always found."""
+
+
+class McpConfig(ConfigModel):
+    """What both kinds of MCP server share."""
+
+    cache_ttl: NotNegative = 0
+    """Seconds for which a list of tools is used again; 0 = list anew for each run."""
+    tool_sources: OneOrMany[str] | None = None
+    """Only tools whose `meta.source` is in this list; absent: those marked `mcp_tools` and all
+    that are not marked."""
+    protocol: Literal["auto", "legacy", "modern"] = "auto"
+    """The generation of the MCP protocol that is spoken."""
+
+
+class McpRemoteConfig(McpConfig):
+    """An MCP server that is reached by HTTP."""
+
+    server: Url
+    """URL, used exactly as written."""
+    headers: TextMap = Field(default_factory=dict)
+    """HTTP headers of every request."""
+    timeout: Positive = 10
+    """Seconds for one call."""
+    transport: Literal["auto", "http", "sse"] = "auto"
+    """How the URL is spoken to: streamable HTTP, or server-sent events."""
+
+
+class McpLocalConfig(McpConfig):
+    """An MCP server that is started here and spoken to over its stdin and stdout."""
+
+    command: Text
+    """The program."""
+    args: Many[str] = ()
+    """Its arguments, one entry each."""
+    cwd: str = ""
+    """Its working directory; empty = that of the run."""
+    env: TextMap = Field(default_factory=dict)
+    """Environment variables that are added."""
+    inherit_env: bool = True
+    """Whether it sees the environment of devall as well."""
+    startup_timeout: Positive = 10
+    """Seconds until it must be ready."""
+    wait_for_log: Regex | None = None
+    """It is ready when this is found in a line of its stderr, or of its stdout that is no
+    protocol."""
+    shutdown_grace: NotNegative = 2
+    """Seconds between asking it to stop and ending it."""
+    max_concurrency: Count | None = None
+    """How many calls it gets at once; absent = any number."""
+
+
+class SourceBase(ConfigModel):
+    """What every source of tools has."""
+
+    prefix: str = ""
+    """The tools are offered as `prefix_tool`."""
+    include: OneOrMany[str] = ()
+    """Globs over the tools' own names: only these are offered; empty = all."""
+    exclude: OneOrMany[str] = ()
+    """Globs over the tools' own names: these are not offered."""
+    required: bool = True
+    """Whether a source that cannot be reached fails the node before its first model call."""
+    max_result_chars: Count = 40_000
+    """Characters of a result that are kept."""
+    timeout: Positive | None = None
+    """Seconds for one call, whatever the kind of source."""
+
+    @classmethod
+    def normalised(cls, data: dict[str, object]) -> dict[str, object]:
+        """The source with its `config` block, also where its keys stand beside `type`."""
+        if "config" in data:
+            return data
+        model = _CONFIGS.get(str(data.get("type")))
+        if model is None:
+            return data
+        own = cls.model_fields
+        names = model.model_fields.keys() | model.legacy
+        config = {key: value for key, value in data.items() if key in names and key not in own}
+        rest = {key: value for key, value in data.items() if key not in config}
+        return rest | {"config": config}
+
+
+class FunctionSource(SourceBase):
+    """Python functions as tools."""
+
+    type: Literal["function"] = "function"
+    """The kind of source."""
+    config: FunctionSourceConfig
+    """Which functions."""
+
+
+class McpRemoteSource(SourceBase):
+    """The tools of an MCP server behind a URL."""
+
+    type: Literal["mcp_remote"] = "mcp_remote"
+    """The kind of source."""
+    config: McpRemoteConfig
+    """Which server."""
+
+
+class McpLocalSource(SourceBase):
+    """The tools of an MCP server that is started here."""
+
+    type: Literal["mcp_local"] = "mcp_local"
+    """The kind of source."""
+    config: McpLocalConfig
+    """Which program."""
+
+
+_CONFIGS: dict[str, type[ConfigModel]] = {
+    "function": FunctionSourceConfig,
+    "mcp_remote": McpRemoteConfig,
+    "mcp_local": McpLocalConfig,
+}
+
+ToolSource: TypeAlias = Annotated[
+    FunctionSource | McpRemoteSource | McpLocalSource, Field(discriminator="type")
+]
+"""A source of tools, by its `type`."""
