@@ -52,9 +52,7 @@ class Params(ConfigModel):
     @property
     def sent(self) -> dict[str, Any]:
         """What goes to the model: only what the file sets."""
-        given = {
-            name: value for name in _SENT if (value := getattr(self, name)) is not None
-        }
+        given = {name: value for name in _SENT if (value := getattr(self, name)) is not None}
         return given | (self.model_extra or {})
 
 

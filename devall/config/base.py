@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def _as_list(value: object) -> object:
-    return value if isinstance(value, list | tuple) else [value]
+    return cast("object", value) if isinstance(value, list | tuple) else [value]
 
 
 def _without_nulls(value: object) -> object:

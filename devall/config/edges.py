@@ -13,7 +13,14 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from devall.config.base import ConfigModel, Count, OneOrMany, Regex, Text
 from devall.config.json_path import JsonPath
 
-Group: TypeAlias = Annotated[int | str, Field(union_mode="left_to_right")]
+
+def _as_group(value: object) -> object:
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return value
+    raise PydanticCustomError("int_or_text", "a whole number or text is wanted")
+
+
+Group: TypeAlias = Annotated[int | str, BeforeValidator(_as_group)]
 
 
 class Always(ConfigModel):
@@ -171,9 +178,7 @@ class JsonPathSplit(SplitBase):
     """A dotted path (`data.items`) or JSONPath (`$.items[*]`) to the array."""
 
 
-Split: TypeAlias = Annotated[
-    MessageSplit | RegexSplit | JsonPathSplit, Field(discriminator="type")
-]
+Split: TypeAlias = Annotated[MessageSplit | RegexSplit | JsonPathSplit, Field(discriminator="type")]
 """How messages become units, by its `type`."""
 
 
@@ -208,7 +213,9 @@ def _as_condition(value: object) -> object:
         config: Any = block.get("config")
         if block.get("type") == "function" and isinstance(config, Mapping):
             name = cast("Mapping[str, object]", config).get("name")
-            return _ALWAYS.get(name, block) if isinstance(name, str) else block
+            if isinstance(name, str):
+                return _ALWAYS.get(name, block)
+        return block
     return value
 
 
@@ -216,6 +223,7 @@ _ALWAYS = {
     "true": {"type": "always", "value": True},
     "false": {"type": "always", "value": False},
 }
+
 
 class _OrWord:
     """Says in the JSON Schema that a word or a boolean may stand in the block's place."""

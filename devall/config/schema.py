@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel
@@ -25,7 +26,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def json_schema() -> Schema:
     """The JSON Schema of a workflow file, for editors and checkers."""
     schema = Workflow.model_json_schema(by_alias=True, schema_generator=_Generator)
-    found = {"$schema": DIALECT, "title": "DevAll workflow"} | schema
+    found: Schema = {"$schema": DIALECT} | schema | {"title": "DevAll workflow"}
     definitions: dict[str, Schema] = found["$defs"]
     for source, config in _short_forms(definitions):
         source["required"] = [name for name in source["required"] if name != "config"]
@@ -80,8 +81,7 @@ class _Generator(GenerateJsonSchema):
 def _short_forms(definitions: dict[str, Schema]) -> Iterator[tuple[Schema, Schema]]:
     """The sources of tools whose settings may stand beside `type`, with these settings."""
     for model in SourceBase.__subclasses__():
-        config = model.model_fields["config"].annotation
-        assert config is not None
+        config: Any = model.model_fields["config"].annotation
         yield definitions[model.__name__], definitions[config.__name__]
 
 
@@ -111,7 +111,7 @@ def _docstrings(module: str) -> dict[str, dict[str, str]]:
 
 
 def _texts(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, text in zip(body, body[1:], strict=False):
+    for field, text in pairwise(body):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str())):
                 written = cast("ast.Constant", text.value).value

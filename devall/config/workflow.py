@@ -5,7 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from devall.config.base import ConfigModel, JsonObject
-from devall.config.nodes import Graph as Graph  # the graph is half of what a workflow is
+from devall.config.nodes import Graph
+
+__all__ = ["Graph", "Workflow"]  # a graph is half of what a workflow is
 
 
 class Workflow(ConfigModel):
