@@ -47,13 +47,15 @@ class AnswerSchema:
             BadModelResponse: it does not fit even so.
         """
         messages = [*prompt]
-        for left in range(REPAIRS, -1, -1):
-            text, problems = self._judged(answer.text)
+        text, problems = self._judged(answer.text)
+        for _ in range(REPAIRS):
             if not problems:
-                return answer.with_text(text)
-            if left:
-                messages += [assistant(answer.text, answer.source), user(self._complaint(problems))]
-                answer = await ask(messages)
+                break
+            messages += [assistant(answer.text, answer.source), user(self._complaint(problems))]
+            answer = await ask(messages)
+            text, problems = self._judged(answer.text)
+        if not problems:
+            return answer.with_text(text)
         raise BadModelResponse(
             f"the answer does not fit `output_schema`, also after {REPAIRS} more requests:"
             f" {'; '.join(problems)}",

@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from devall.agents.arguments import parsed_arguments
 from devall.core.errors import DevallError, ToolError, ToolNotFound
 from devall.core.events import ToolCallFinished, ToolCallStarted
 from devall.core.messages import (
@@ -22,6 +21,7 @@ from devall.core.messages import (
     to_json,
 )
 from devall.core.ports import Scope
+from devall.tools.arguments import parse_arguments
 from devall.tools.base import ToolResult, Toolset, ToolSpec
 
 
@@ -116,7 +116,7 @@ class Calls:
         try:
             if spec is None:
                 raise ToolNotFound(_not_found(call.name, self.offered))
-            arguments = parsed_arguments(call.arguments, spec)
+            arguments = parse_arguments(call.arguments, spec.parameters)
         except ToolError as error:
             problem = error
         scope.emit(
@@ -175,7 +175,7 @@ def _folded(name: str) -> str:
 
 
 def _failure(text: str) -> ToolResult:
-    return ToolResult((TextPart(f"Error: {text}"),), is_error=True)
+    return ToolResult((TextPart(text),), is_error=True)
 
 
 def _content(parts: tuple[Part, ...]) -> str | tuple[Part, ...]:

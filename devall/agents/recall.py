@@ -25,8 +25,9 @@ STAGES: Mapping[Moment, frozenset[str]] = MappingProxyType(
 """Which of `retrieve_stage` put memories in before the answer, and before the thinking over it.
 
 Nothing is thought before an answer yet, so `pre_gen_thinking` and `gen` are one. An attachment
-that names no stage has `gen`. The stage `finished` puts nothing in, since nothing is asked after
-it: memories are written then, by every attachment with `write`.
+that names no stage has `gen`: what is put in before the answer is still there when it is thought
+over. The stage `finished` puts nothing in, since nothing is asked after it: memories are written
+then, by every attachment with `write`.
 """
 
 

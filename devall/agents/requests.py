@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from devall.agents.history import answered
@@ -14,7 +14,14 @@ from devall.core.events import ModelCallFailed, ModelCallFinished, ModelCallStar
 from devall.core.messages import NOTHING, JsonValue, Message, from_json, to_json
 from devall.core.ports import Scope
 from devall.core.usage import TokenUsage
-from devall.models.base import ChatModel, ChatReply, ChatRequest, OnText, ToolSchema
+from devall.models.base import (
+    AttachmentReader,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    OnText,
+    ToolSchema,
+)
 
 CHARACTERS_PER_TOKEN = 4
 """Rule of thumb by which a request's tokens are estimated before it is sent."""
@@ -29,6 +36,7 @@ class Requests:
     model: ChatModel
     retry: RetryConfig
     scope: Scope
+    attachments: AttachmentReader | None = None
     turn: int = field(default=0, init=False)
     """Number of the newest request, from 1."""
 
@@ -36,7 +44,7 @@ class Requests:
         self,
         messages: Sequence[Message],
         tools: Sequence[ToolSchema] = (),
-        params: JsonValue = NOTHING,
+        params: Mapping[str, JsonValue] = NOTHING,
     ) -> ChatReply:
         """The model's reply, retries included; from the journal where it stands there.
 
@@ -47,7 +55,7 @@ class Requests:
         """
         self.turn += 1
         turn = self.turn
-        request = ChatRequest(answered(messages), tuple(tools), params)
+        request = ChatRequest(answered(messages), tuple(tools), params, self.attachments)
         scope, model = self.scope, self.model
         scope.allow("model_call", estimated_tokens(request))
         began = time.monotonic()

@@ -18,7 +18,7 @@ from devall.core.errors import LimitReached, OutputTruncated, SetupError
 from devall.core.events import Warned
 from devall.core.messages import JsonValue, Message, ToolCall
 from devall.core.ports import NodeResult, Scope
-from devall.models.base import ChatModel, ChatReply, ToolSchema
+from devall.models.base import AttachmentReader, ChatModel, ChatReply, ToolSchema
 from devall.tools.base import Toolset, ToolSpec
 
 _OF_TOOLS = ("tool_choice", "parallel_tool_calls")
@@ -38,6 +38,8 @@ class Agent:
     offered: Sequence[ToolSpec] = ()
     memories: Sequence[Attached] = ()
     schema: AnswerSchema | None = None
+    attachments: AttachmentReader | None = None
+    """Reads the run's attachments that messages name."""
     thinkers: Mapping[str, Thinker] = field(default=THINKERS)
 
     async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
@@ -61,7 +63,7 @@ class _Run:
         self._agent = agent
         self._scope = scope
         self._params = dict(config.params.sent)
-        self._requests = Requests(scope.node, agent.model, config.retry, scope)
+        self._requests = Requests(scope.node, agent.model, config.retry, scope, agent.attachments)
         self._recall = Recall(agent.memories, agent.id, scope)
         self._repeats = Repeats(config.params.repeat_limit)
         self._was_cut = False
@@ -155,7 +157,7 @@ class _Run:
         self._was_cut = True
         at = f" at {tokens} tokens" if tokens else ""
         text = (
-            f"Error: not run. Your message was cut off{at} before it was whole."
+            f"Not run: your message was cut off{at} before it was whole."
             " Make it shorter: fewer calls in one message, and smaller pieces in each."
         )
         self._warn("output_truncated", f"tool calls were cut off{at} and not run")

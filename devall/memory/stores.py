@@ -1,0 +1,78 @@
+"""From what a file says of its memory stores to the stores themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import assert_never
+
+from devall.config.memory import (
+    BlackboardStore,
+    EmbeddingConfig,
+    FileStore,
+    Mem0Store,
+    SimpleStore,
+)
+from devall.config.memory import MemoryStore as StoreConfig
+from devall.core.errors import SetupError
+from devall.memory.base import MemoryStore
+from devall.memory.blackboard import Blackboard
+from devall.memory.embedding import EmbeddingModel
+from devall.memory.file import FileMemory
+from devall.memory.simple import SimpleMemory
+
+Embedding = Callable[[EmbeddingConfig | None], EmbeddingModel]
+"""Gives the model of an `embedding` block; None stands for a store without one.
+
+Raises:
+    SetupError: the provider is unknown, or a key or an extra is missing.
+"""
+
+
+def memory_store(
+    config: StoreConfig, *, folder: Path, auto: Path, embedding: Embedding
+) -> MemoryStore:
+    """The store that the file describes, not yet open.
+
+    Args:
+        config: One entry of `graph.memory`.
+        folder: Where relative paths begin: the working folder, as users expect of a command.
+        auto: The folder of stores whose `memory_path` is `auto`; each has a file of its own
+            name in it, which is there again in the next run.
+        embedding: Makes the embedding models.
+
+    Raises:
+        SetupError: an extra is missing, or the embedding model cannot be had.
+    """
+
+    def place(path: str | None) -> Path | None:
+        if path == "auto":
+            return auto / f"{_file_name(config.name)}.json"
+        return folder / path if path else None
+
+    match config:
+        case BlackboardStore():
+            block = config.config
+            return Blackboard(config.name, place(block.memory_path), block.max_items)
+        case SimpleStore():
+            block = config.config
+            return SimpleMemory(config.name, place(block.memory_path), embedding(block.embedding))
+        case FileStore():
+            block = config.config
+            model = embedding(block.embedding)
+            return FileMemory(
+                config.name, block.file_sources, folder, model, place(block.index_path)
+            )
+        case Mem0Store():
+            raise SetupError(
+                f"memory {config.name}: stores of type mem0 are not available here",
+                hint="they need the extra `mem0` (pip install devall[mem0]), which does not exist"
+                " yet; `simple` and `blackboard` need none",
+            )
+        case _:
+            assert_never(config)
+
+
+def _file_name(name: str) -> str:
+    """The name with everything escaped that could lead out of a folder."""
+    return "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}" for c in name)
