@@ -20,6 +20,10 @@ class ToolSchema:
     """JSON Schema of the arguments: an object."""
 
 
+AttachmentReader = Callable[[str], bytes]
+"""The bytes of the run's attachment of that name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One call of a model."""
@@ -28,6 +32,8 @@ class ChatRequest:
     tools: tuple[ToolSchema, ...] = ()
     params: Mapping[str, JsonValue] = NOTHING
     """Sent as given: `temperature`, `max_tokens`, `tool_choice`, `response_format`, ..."""
+    attachments: AttachmentReader | None = field(default=None, repr=False, compare=False)
+    """Reads the attachments that the messages name; None where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,8 @@ class ModelChoice:
     """`chat` or `responses`."""
     timeout: float = 300
     """Seconds for one attempt in all."""
+    tool_mode: str | None = None
+    """`native`, `json_schema` or `text`; None = the provider's default."""
 
 
 class ModelSource(Protocol):
