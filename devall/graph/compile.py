@@ -38,7 +38,8 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
         starts=tuple(starts),
         ends=tuple(number[name] for name in graph.end),
         regions=Regions(
-            len(graph.nodes), [Arc(e.source, e.target, e.config.trigger) for e in edges]
+            [node.id for node in graph.nodes],
+            [Arc(e.source, e.target, e.config.trigger) for e in edges],
         ),
         subplans={name: compile_graph(child) for name, child in loaded.subgraphs.items()},
         locate={

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devall.config.edges import Edge
+from devall.config.edges import Dynamic, Edge
 from devall.config.nodes import LoopCounterNode, Node
 from devall.config.workflow import Graph
 from devall.graph.regions import Regions
@@ -62,6 +62,14 @@ class Plan:
     def sinks(self) -> tuple[int, ...]:
         """Nodes without an edge out, in file order."""
         return tuple(node.index for node in self.nodes if not node.out_edges)
+
+    def dynamic_into(self, node: PlanNode) -> Dynamic | None:
+        """How a node's runs fan out: the dynamic edges into one node agree."""
+        for index in node.in_edges:
+            dynamic = self.edges[index].config.dynamic
+            if dynamic is not None:
+                return dynamic
+        return None
 
     def max_rounds(self, loop: Sequence[int]) -> int:
         """How many rounds a loop may take: the limit, or its largest counter if that is more."""

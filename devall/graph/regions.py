@@ -6,6 +6,11 @@ then is an inner loop. This is the weak topological order of Bourdoncle ("Effici
 iteration strategies with widenings", 1993), with the heads given by what was triggered
 instead of chosen.
 
+Where a round starts from several nodes they share its lowest level; an edge from one of them
+to another still makes the other wait and see the message, if the source's id sorts first.
+The recorded runs of the conformance suite have it so, and ids, unlike places in the file, do
+not change when nodes are listed in another order.
+
 Nodes are numbers from 0, edges keep their position in the file. Everything here is pure.
 """
 
@@ -57,10 +62,10 @@ class Order:
 class Regions:
     """The orders of a graph's rounds, each worked out when it is first asked for."""
 
-    def __init__(self, nodes: int, arcs: Sequence[Arc]) -> None:
-        self._count = nodes
+    def __init__(self, ids: Sequence[str], arcs: Sequence[Arc]) -> None:
+        self._ids = tuple(ids)
         self._arcs = tuple(arcs)
-        self._out: list[list[int]] = [[] for _ in range(nodes)]
+        self._out: list[list[int]] = [[] for _ in self._ids]
         for index, arc in enumerate(self._arcs):
             self._out[arc.source].append(index)
         self._orders: dict[tuple[frozenset[int] | None, frozenset[int]], Order] = {}
@@ -95,7 +100,7 @@ class Regions:
         return order
 
     def _work_out(self, members: frozenset[int] | None, starts: frozenset[int]) -> Order:
-        nodes = range(self._count) if members is None else sorted(members)
+        nodes = range(len(self._ids)) if members is None else sorted(members)
         arcs = [
             (index, arc.source, arc.target)
             for node in nodes
@@ -109,7 +114,14 @@ class Regions:
             ordering = [(s, t) for _, s, t in arcs]
         else:
             groups, ordering = self._fold(nodes, arcs)
-        return self._assemble(members, groups, ordering)
+        beside = [
+            (node, arc.target)
+            for node in sorted(starts)
+            for index in self._out[node]
+            if (arc := self._arcs[index]).target in starts
+            and self._ids[node] < self._ids[arc.target]
+        ]
+        return self._assemble(members, groups, ordering, beside)
 
     def _fold(
         self, nodes: Sequence[int], arcs: Sequence[tuple[int, int, int]]
@@ -172,7 +184,9 @@ class Regions:
         members: frozenset[int] | None,
         groups: Sequence[tuple[tuple[int, ...], bool]],
         ordering: Iterable[tuple[int, int]],
+        beside: Iterable[tuple[int, int]],
     ) -> Order:
+        """Items from groups; `beside` orders starting points without parting their level."""
         item_of = {node: at for at, (group, _) in enumerate(groups) for node in group}
         after: list[set[int]] = [set() for _ in groups]
         before = [0] * len(groups)
@@ -183,6 +197,11 @@ class Regions:
                 before[there] += 1
         levels = _generations(range(len(groups)), ((s, t) for s in range(len(groups)) for t in after[s]))
         assert levels is not None, "folding loops leaves no cycle"
+        for source, target in beside:
+            here, there = item_of[source], item_of[target]
+            if there not in after[here]:
+                after[here].add(there)
+                before[there] += 1
         items = tuple(
             Item(
                 members=group,

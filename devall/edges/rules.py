@@ -1,0 +1,124 @@
+"""The rule of one edge: its condition, then its processing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, assert_never
+
+from devall.config.edges import (
+    Always,
+    FunctionCondition,
+    FunctionProcess,
+    KeywordCondition,
+    RegexExtract,
+)
+from devall.core.errors import FunctionError
+from devall.core.messages import Message
+from devall.edges.conditions import Test, keyword_test
+from devall.edges.transforms import Transform, regex_extract
+from devall.engine.context import EdgeRule
+from devall.graph.model import PlanEdge
+
+
+class EdgeFunctions(Protocol):
+    """Where the functions of edges come from."""
+
+    def edge(self, name: str, /) -> Callable[..., Any]:
+        """A function of `functions/edge/`."""
+        ...
+
+    def edge_processor(self, name: str, /) -> Callable[..., Any]:
+        """A function of `functions/edge_processor/`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A user's function of a text; a plain one runs in a thread."""
+
+    kind: str
+    name: str
+    where: str
+    """The edge and its place in the file."""
+    function: Callable[..., Any]
+
+    async def __call__(self, text: str) -> Any:
+        """What the function returns.
+
+        Raises:
+            FunctionError: it raised.
+        """
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                return await self.function(text)
+            return await asyncio.to_thread(self.function, text)
+        except Exception as error:
+            raise FunctionError(self.kind, self.name, self.where, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition and a processing; None: always, unchanged."""
+
+    test: Test | UserFunction | None
+    transform: Transform | UserFunction | None
+    immediate: bool = True
+
+    async def __call__(self, message: Message) -> Message | None:
+        """The message as it goes along the edge; None: the edge does not fire."""
+        test, transform = self.test, self.transform
+        if test is not None:
+            verdict = test(message.text)
+            if not (verdict if isinstance(verdict, bool) else await verdict):
+                return None
+        if transform is None:
+            return message
+        text = await transform(message.text) if isinstance(transform, UserFunction) else transform(message.text)
+        return None if text is None else message.with_text(str(text))
+
+
+def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | None:
+    """The rule of an edge; None: it always fires and changes nothing.
+
+    Args:
+        edge: The edge.
+        place: `file:line:column`, for errors.
+        functions: Where user functions come from.
+
+    Raises:
+        SetupError: a function cannot be found or loaded.
+    """
+    where = f"edge {edge.name} ({place})"
+    test: Test | UserFunction | None
+    match edge.config.condition:
+        case Always(value=value):
+            test = None if value else _never
+        case KeywordCondition(config=config):
+            test = keyword_test(config)
+        case FunctionCondition(config=config):
+            test = UserFunction("condition", config.name, where, functions.edge(config.name))
+        case condition:
+            assert_never(condition)
+    transform: Transform | UserFunction | None
+    match edge.config.process:
+        case None:
+            transform = None
+        case RegexExtract(config=config):
+            transform = regex_extract(config)
+        case FunctionProcess(config=config):
+            function = functions.edge_processor(config.name)
+            transform = UserFunction("processor", config.name, where, function)
+        case process:
+            assert_never(process)
+    if test is None and transform is None:
+        return None
+    return Rule(
+        test, transform, not any(isinstance(each, UserFunction) for each in (test, transform))
+    )
+
+
+def _never(_: str) -> bool:
+    return False

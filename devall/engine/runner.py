@@ -1,0 +1,365 @@
+"""One graph's run: the thin asynchronous shell around the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from devall.core.errors import (
+    AnswerNeeded,
+    LimitReached,
+    NodeError,
+    NodeTimeout,
+    RunError,
+)
+from devall.core.events import (
+    EdgeFired,
+    LoopLeft,
+    LoopRound,
+    NodeFailed,
+    NodeFinished,
+    NodeSkipped,
+    NodeStarted,
+)
+from devall.core.ids import node_path
+from devall.core.messages import Message
+from devall.core.ports import NodeResult
+from devall.engine.answer import end_outputs
+from devall.engine.context import NodeScope, NodeSummary, Run
+from devall.engine.fanout import run_units
+from devall.engine.limits import Deadline, Meter
+from devall.engine.scheduler import (
+    Command,
+    Delivery,
+    LoopEnded,
+    RoundStarted,
+    Scheduler,
+    Skipped,
+    Start,
+)
+from devall.graph.model import Plan, PlanEdge, PlanNode
+
+BREATH = 200
+"""Nodes that run without waiting, after which other tasks of the loop get their turn."""
+
+
+class GraphRun:
+    """A graph on its way: nodes start when the scheduler says so, each in its own task.
+
+    Nodes that never wait for anything (literals, passthroughs, counters) run where they stand.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        plan: Plan,
+        *,
+        name: str = "",
+        path: str = "",
+        meters: tuple[Meter, ...] = (),
+        deadlines: tuple[Deadline, ...] = (),
+    ) -> None:
+        self._run = run
+        self._plan = plan
+        self._name = name
+        self._path = path
+        self._deadline = Deadline(plan.graph.limits.max_seconds)
+        self._deadlines = (*deadlines, self._deadline)
+        self.meter = Meter(plan.graph.limits, where=name.removesuffix("/"))
+        self._meters = (*meters, self.meter)
+        self._node_meters: dict[int, Meter] = {}
+        self._parts = run.assemble(plan, name)
+        self._scheduler = Scheduler(plan)
+        self._group: asyncio.TaskGroup | None = None
+        self._questions: list[tuple[str, str]] = []
+        self._breath = 0
+        self.outputs: dict[int, tuple[Message, ...]] = {}
+        """By node: what its last run that said something said."""
+        self._at_once = tuple(
+            self._parts.immediate[node.index]
+            and node.config.timeout is None
+            and all(
+                (rule := self._parts.rules[edge]) is None or rule.immediate
+                for edge in node.out_edges
+            )
+            for node in plan.nodes
+        )
+        for node in plan.nodes:
+            run.nodes.setdefault(name + node.id, NodeSummary())
+
+    async def complete(self, task: Sequence[Message]) -> None:
+        """Run the graph to its end; `outputs` has what the nodes said.
+
+        Raises:
+            NodeError: a node failed, and the others were cancelled.
+            LimitReached: a bound of the graph was reached.
+            AnswerNeeded: all that could run has run; the rest waits for humans.
+        """
+        limits = self._plan.graph.limits
+        where = self.meter.where
+        try:
+            async with (
+                self._deadline.within(LimitReached("max_seconds", limits.max_seconds or 0, where)),
+                asyncio.TaskGroup() as self._group,
+            ):
+                await self._carry_out(self._scheduler.start(task))
+        except BaseExceptionGroup as group:
+            raise _first_leaf(group) from None
+        if self._questions:
+            raise AnswerNeeded(self._questions)
+        if not self._scheduler.is_over:
+            names = ", ".join(self._plan.names(self._scheduler.running)) or "nothing"
+            raise RunError(f"the run stands still, and only {names} is under way: a bug of devall")
+
+    async def _carry_out(self, commands: Sequence[Command]) -> None:
+        todo = deque(commands)
+        while todo:
+            command = todo.popleft()
+            match command:
+                case Start():
+                    if not self._at_once[command.node]:
+                        assert self._group is not None
+                        self._group.create_task(self._own_task(command))
+                        continue
+                    todo.extend(await self._run_node(command))
+                    self._breath += 1
+                    if self._breath % BREATH == 0:
+                        await asyncio.sleep(0)
+                case Skipped():
+                    self._skip(command)
+                case RoundStarted():
+                    if self._run.sinks:
+                        names = self._plan.names(command.loop)
+                        self._run.emit(LoopRound(path=self._path, loop=names, round=command.round))
+                case LoopEnded():
+                    self._loop_ended(command)
+                case _:
+                    assert_never(command)
+
+    async def _own_task(self, start: Start) -> None:
+        await self._carry_out(await self._run_node(start))
+
+    def _skip(self, command: Skipped) -> None:
+        node = self._plan.nodes[command.node]
+        if self._run.sinks and not self._run.nodes[self._name + node.id].runs:
+            self._run.emit(NodeSkipped(path=self._path, node=self._name + node.id))
+
+    def _loop_ended(self, command: LoopEnded) -> None:
+        names = self._plan.names(command.loop)
+        if self._run.sinks:
+            self._run.emit(
+                LoopLeft(
+                    path=self._path,
+                    loop=names,
+                    rounds=command.rounds,
+                    exited=command.how == "exit",
+                )
+            )
+        if command.how == "limit" and self._plan.graph.limits.on_loop_limit == "fail":
+            raise LimitReached(
+                "max_loop_iterations",
+                command.rounds,
+                f"loop {', '.join(names)}",
+                hint="give the loop a way out that is taken, raise `limits.max_loop_iterations`, "
+                "or let it end silently by `limits.on_loop_limit: continue`",
+            )
+
+    async def _run_node(self, start: Start) -> Sequence[Command]:
+        """Run a node once, and answer with what follows."""
+        node = self._plan.nodes[start.node]
+        scope = self._scope(node, start.visit)
+        run = self._run
+        summary = run.nodes[scope.node]
+        summary.status = "running"
+        began = time.perf_counter()
+        if run.sinks:
+            seen = (*start.inputs.messages, *start.inputs.units)
+            run.emit(
+                NodeStarted(path=scope.path, node=scope.node, visit=start.visit, inputs=seen)
+            )
+        try:
+            if self._at_once[node.index]:
+                summary.runs += 1
+                executor = self._parts.executors[node.index]
+                result = await executor.run(scope, start.inputs.messages)
+            else:
+                result = await self._in_time(node, scope, start, summary)
+            deliveries = await self._fire(node, result.outputs)
+        except asyncio.CancelledError:
+            summary.status = "cancelled"
+            raise
+        except AnswerNeeded as need:
+            summary.status = "waiting"
+            self._questions.extend(need.questions)
+            return ()
+        except BaseExceptionGroup as group:
+            return self._failed(node, scope, start.visit, began, _first_leaf(group))
+        except Exception as error:
+            return self._failed(node, scope, start.visit, began, error)
+        summary.status = "completed"
+        if result.outputs:
+            self.outputs[node.index] = result.outputs
+        if run.sinks:
+            self._tell(node, scope, start.visit, time.perf_counter() - began, result, deliveries)
+        return self._scheduler.finished(node.index, deliveries, _own_words(node, result))
+
+    def _scope(self, node: PlanNode, visit: int) -> NodeScope:
+        meters, deadlines = self._meters, self._deadlines
+        name = self._name + node.id
+        if "limits" in node.config.model_fields_set:
+            meter = self._node_meters.get(node.index)
+            if meter is None:
+                meter = self._node_meters[node.index] = Meter(node.config.limits, f"node {name}")
+            meters = (*meters, meter)
+        return NodeScope(
+            self._run, name, node_path(self._path, node.id, visit), meters, deadlines
+        )
+
+    async def _in_time(
+        self, node: PlanNode, scope: NodeScope, start: Start, summary: NodeSummary
+    ) -> NodeResult:
+        """The node's run, or that of all its units, within its timeout."""
+        deadline = Deadline(node.config.timeout)
+        scope = NodeScope(
+            scope.run, scope.node, scope.path, scope.meters, (*scope.deadlines, deadline)
+        )
+        executor = self._parts.executors[node.index]
+        dynamic = self._plan.dynamic_into(node)
+
+        async def run_unit(layer: int, number: int, seen: Sequence[Message]) -> NodeResult:
+            summary.runs += 1
+            return await executor.run(scope.unit(number, layer), seen)
+
+        async with deadline.within(NodeTimeout(node.config.timeout or 0)):
+            if dynamic is None:
+                summary.runs += 1
+                return await executor.run(scope, start.inputs.messages)
+            return await run_units(dynamic, start.inputs, run_unit) or NodeResult()
+
+    async def _fire(self, node: PlanNode, outputs: Sequence[Message]) -> list[Delivery]:
+        """What goes along which edge: by output, then in the order of the file."""
+        found: list[Delivery] = []
+        rules = self._parts.rules
+        for at, message in enumerate(outputs):
+            for index in node.out_edges:
+                edge = self._plan.edges[index]
+                rule = rules[index]
+                carried: Message | None = message
+                if rule is not None:
+                    carried = await rule(message)
+                    if carried is None:
+                        continue
+                arriving = _arriving(carried, edge) if edge.config.carry_data else None
+                found.append(Delivery(index, at, arriving))
+        return found
+
+    def _failed(
+        self, node: PlanNode, scope: NodeScope, visit: int, began: float, error: BaseException
+    ) -> Sequence[Command]:
+        """Note a failure: the end of the run, or (`on_error: continue`) of this branch."""
+        self._run.nodes[scope.node].status = "failed"
+        own = isinstance(error, NodeError)
+        failure = error if own else NodeError(scope.node, scope.path, error)
+        for_all = isinstance(error, LimitReached) and error.where != f"node {scope.node}"
+        continued = node.config.on_error == "continue" and not for_all
+        self._run.emit(
+            NodeFailed(
+                path=scope.path,
+                node=scope.node,
+                visit=visit,
+                seconds=time.perf_counter() - began,
+                code=failure.cause_code,
+                message=str(failure.cause),
+                hint=failure.hint,
+                continued=continued,
+            )
+        )
+        if continued:
+            return self._scheduler.finished(node.index, ())
+        if own:
+            raise error
+        raise failure from error
+
+    def _tell(
+        self,
+        node: PlanNode,
+        scope: NodeScope,
+        visit: int,
+        seconds: float,
+        result: NodeResult,
+        deliveries: Sequence[Delivery],
+    ) -> None:
+        self._run.emit(
+            NodeFinished(
+                path=scope.path,
+                node=scope.node,
+                visit=visit,
+                seconds=seconds,
+                outputs=result.outputs,
+                log_output=node.config.log_output,
+            )
+        )
+        for delivery in deliveries:
+            target = self._plan.nodes[self._plan.edges[delivery.edge].target].id
+            self._run.emit(
+                EdgeFired(
+                    path=self._path,
+                    source=scope.node,
+                    target=self._name + target,
+                    edge=delivery.edge,
+                )
+            )
+
+
+def _own_words(node: PlanNode, result: NodeResult) -> Sequence[Message]:
+    """What the node remembers of what it said: as the assistant, none of it kept."""
+    if node.config.context_window == 0:
+        return ()
+    if result.remembered is not None:
+        return result.remembered
+    return [replace(message, role="assistant", keep=False) for message in result.outputs]
+
+
+def _arriving(message: Message, edge: PlanEdge) -> Message:
+    """The message as it lies in the target's inbox.
+
+    A kept message that is passed on stays kept, as its role stays when it is preserved.
+    """
+    role = "user"
+    if message.preserve_role:
+        role = message.role
+    elif edge.source == edge.target:
+        role = "assistant"
+    keep = edge.config.keep_message or message.keep
+    source = edge.config.from_
+    if message.role == role and message.keep == keep and message.source == source:
+        return message
+    return Message(role, message.content, source, keep, message.preserve_role)
+
+
+def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The failure that came first, out of however many groups."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def run_inside(
+    run: Run, plan: Plan, scope: NodeScope, task: Sequence[Message]
+) -> Sequence[Message]:
+    """The outputs of a graph that runs inside of a node's run, sharing all that is the run's."""
+    graph = GraphRun(
+        run,
+        plan,
+        name=f"{scope.node}/",
+        path=scope.path,
+        meters=scope.meters,
+        deadlines=scope.deadlines,
+    )
+    await graph.complete(task)
+    return end_outputs(plan, graph.outputs)

@@ -1,0 +1,22 @@
+"""A text that is always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from devall.config.nodes import LiteralConfig
+from devall.core.messages import Message
+from devall.core.ports import NodeResult, Scope
+
+
+class LiteralExecutor:
+    """Says its text, in a role that it keeps along edges."""
+
+    def __init__(self, node: str, config: LiteralConfig) -> None:
+        self._result = NodeResult(
+            (Message(config.role, config.content, node, preserve_role=True),)
+        )
+
+    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+        """The text."""
+        return self._result

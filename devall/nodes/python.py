@@ -1,0 +1,95 @@
+"""Runs the Python code that a message holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+
+from devall.config.nodes import PythonConfig
+from devall.core.errors import SetupError
+from devall.core.messages import Message, assistant
+from devall.core.ports import NodeResult, Scope
+from devall.processes import ChildResult, run_child
+from devall.telemetry.redaction import is_secret_name
+from devall.workspace import Workspace, private_folder, write_private
+
+FAILED = "==CODE EXECUTION FAILED=="
+_FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+
+
+class PythonExecutor:
+    """Runs the first fenced block of its last input, or the whole text, as a child process.
+
+    The code works in the run's workspace. It does not get those variables of the environment
+    whose names say that they are secrets; `env` of the node gives what it needs.
+    """
+
+    def __init__(self, node: str, config: PythonConfig, workspace: Workspace) -> None:
+        self._node = node
+        self._config = config
+        self._workspace = workspace
+
+    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+        """What the code printed; a text that begins with the mark of failure if it failed.
+
+        Raises:
+            SetupError: the interpreter cannot be started.
+        """
+        code = code_in(inputs[-1].text if inputs else "")
+        config = self._config
+        request = {"code": code, "interpreter": config.interpreter, "args": list(config.args)}
+
+        async def call() -> str:
+            return await self._execute(code, scope.path)
+
+        output: str = await scope.step("python", "run", request, call)
+        return NodeResult((assistant(output, self._node),))
+
+    async def _execute(self, code: str, path: str) -> str:
+        config = self._config
+        folder = private_folder(self._workspace.root / "code")
+        place = folder / (re.sub(r"[^A-Za-z0-9@.-]+", "_", path).strip("_")[-100:] + ".py")
+        write_private(place, code.encode(config.encoding, "replace"))
+        program = config.interpreter or sys.executable
+        try:
+            result = await run_child(
+                [program, str(place.resolve()), *config.args],
+                cwd=self._workspace.files,
+                env=_environment(config.env, config.encoding),
+                timeout=config.timeout_seconds,
+            )
+        except OSError as error:
+            raise SetupError(
+                f"interpreter {program} cannot be started: {error.strerror or error}",
+                hint="name one that is installed in the node's `interpreter`",
+            ) from error
+        return _report(result, config)
+
+
+def code_in(text: str) -> str:
+    """The first fenced block of a text, else the text."""
+    found = _FENCE.search(text)
+    return found[1] if found else text
+
+
+def _environment(extra: Mapping[str, str], encoding: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not is_secret_name(name)}
+    return {**kept, "PYTHONIOENCODING": encoding, "PYTHONUNBUFFERED": "1", **extra}
+
+
+def _report(result: ChildResult, config: PythonConfig) -> str:
+    out = result.stdout.decode(config.encoding, "replace")
+    err = result.stderr.decode(config.encoding, "replace")
+    note = "\n[output was cut: there was more than is kept]" if result.was_cut else ""
+    if result.exit_code == 0:
+        return out + note
+    if result.exit_code is None:
+        how = f"timed out after {config.timeout_seconds:g} s"
+    elif result.exit_code < 0:
+        how = f"ended by signal {-result.exit_code}"
+    else:
+        how = f"exit code {result.exit_code}"
+    parts = [FAILED, how, *(part for part in (err.strip(), out.strip()) if part)]
+    return "\n".join(parts) + note
