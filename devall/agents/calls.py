@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from devall.core.errors import DevallError, ToolError, ToolNotFound
+from devall.core.errors import ToolArguments
 from devall.core.events import ToolCallFinished, ToolCallStarted
 from devall.core.messages import (
+    NOTHING,
     JsonValue,
     Message,
     Part,
@@ -22,7 +22,19 @@ from devall.core.messages import (
 )
 from devall.core.ports import Scope
 from devall.tools.arguments import parse_arguments
-from devall.tools.base import ToolResult, Toolset, ToolSpec
+from devall.tools.base import ToolResult, ToolSpec
+
+
+class Tools(Protocol):
+    """What runs the calls: a node's tools, opened."""
+
+    def specs(self) -> Sequence[ToolSpec]:
+        """The tools as the model is offered them."""
+        ...
+
+    async def call(self, call: ToolCall, scope: Scope) -> ToolResult:
+        """What a call gives; whatever goes wrong in it is an error result."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +45,7 @@ class Calls:
     """Id of the node, for events."""
     source: str
     """Id of the node that results come from."""
-    tools: Toolset | None
+    tools: Tools | None
     offered: Mapping[str, ToolSpec]
     """The tools by the names that the model knows."""
     scope: Scope
@@ -79,6 +91,7 @@ class Calls:
         async def effect() -> JsonValue:
             nonlocal is_replayed
             is_replayed = False
+            self._announce(call)
             result = await self._result(call)
             return to_json(
                 Message(
@@ -107,21 +120,15 @@ class Calls:
         )
         return message
 
-    async def _result(self, call: ToolCall) -> ToolResult:
-        """What the call gives; whatever goes wrong in it is an error result."""
-        scope = self.scope
+    def _announce(self, call: ToolCall) -> None:
         spec = self.offered.get(call.name)
-        arguments: JsonValue = call.arguments
-        problem: ToolError | None = None
         try:
-            if spec is None:
-                raise ToolNotFound(_not_found(call.name, self.offered))
-            arguments = parse_arguments(call.arguments, spec.parameters)
-        except ToolError as error:
-            problem = error
-        scope.emit(
+            arguments: JsonValue = parse_arguments(call.arguments, NOTHING)
+        except ToolArguments:
+            arguments = call.arguments
+        self.scope.emit(
             ToolCallStarted(
-                path=scope.path,
+                path=self.scope.path,
                 node=self.node,
                 call_id=call.id,
                 tool=call.name,
@@ -129,16 +136,12 @@ class Calls:
                 server=str(spec.metadata.get("server", "")) if spec else "",
             )
         )
-        if problem is not None or self.tools is None:
-            return _failure(str(problem))
-        try:
-            return await self.tools.call(call.name, arguments, scope, call.id)
-        except ToolError as error:
-            return _failure(str(error))
-        except DevallError:
-            raise  # a limit, a question to a human, the end of the run: not the model's affair
-        except Exception as error:  # noqa: BLE001 - the boundary of a tool call
-            return _failure(f"{call.name} raised {type(error).__name__}: {error}")
+
+    async def _result(self, call: ToolCall) -> ToolResult:
+        if self.tools is None or not self.offered:
+            text = f"there is no tool {call.name}: no tools are offered now, answer without one"
+            return ToolResult((TextPart(text),), is_error=True)
+        return await self.tools.call(call, self.scope)
 
 
 def with_unique_ids(
@@ -159,23 +162,6 @@ def with_unique_ids(
         used.add(name)
         found.append(call if name == call.id else replace(call, id=name))
     return tuple(found)
-
-
-def _not_found(name: str, offered: Mapping[str, ToolSpec]) -> str:
-    if not offered:
-        return f"there is no tool {name}: no tools are offered now, answer without one"
-    near = difflib.get_close_matches(_folded(name), [_folded(n) for n in offered], cutoff=0.6)
-    nearest = [n for n in offered if _folded(n) in near]
-    hint = f"; did you mean {' or '.join(nearest)}?" if nearest else "."
-    return f"there is no tool {name}{hint} Tools: {', '.join(offered)}"
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _failure(text: str) -> ToolResult:
-    return ToolResult((TextPart(text),), is_error=True)
 
 
 def _content(parts: tuple[Part, ...]) -> str | tuple[Part, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from devall.agents.answers import AnswerSchema
-from devall.agents.calls import Calls, with_unique_ids
+from devall.agents.calls import Calls, Tools, with_unique_ids
 from devall.agents.prompts import conversation, with_note
 from devall.agents.recall import Attached, Recall
 from devall.agents.repeats import Repeats
@@ -19,7 +19,7 @@ from devall.core.events import Warned
 from devall.core.messages import JsonValue, Message, ToolCall
 from devall.core.ports import NodeResult, Scope
 from devall.models.base import AttachmentReader, ChatModel, ChatReply, ToolSchema
-from devall.tools.base import Toolset, ToolSpec
+from devall.tools.base import ToolSpec
 
 _OF_TOOLS = ("tool_choice", "parallel_tool_calls")
 """Parameters that endpoints refuse in a request without tools."""
@@ -33,9 +33,8 @@ class Agent:
     """The node's id: what its messages come from."""
     config: AgentConfig
     model: ChatModel
-    tools: Toolset | None = None
-    """Open; None where the agent has no sources."""
-    offered: Sequence[ToolSpec] = ()
+    tools: Tools | None = None
+    """None where the agent has no sources."""
     memories: Sequence[Attached] = ()
     schema: AnswerSchema | None = None
     attachments: AttachmentReader | None = None
@@ -66,6 +65,7 @@ class _Run:
         self._requests = Requests(scope.node, agent.model, config.retry, scope, agent.attachments)
         self._recall = Recall(agent.memories, agent.id, scope)
         self._repeats = Repeats(config.params.repeat_limit)
+        self._tools = agent.tools.specs() if agent.tools else ()
         self._was_cut = False
 
     async def result(self, inputs: Sequence[Message]) -> NodeResult:
@@ -105,7 +105,7 @@ class _Run:
         """The tools of the request that comes next."""
         is_first = not self._requests.turn
         if is_first or self._agent.config.params.tool_choice_then == "auto":
-            return self._agent.offered
+            return self._tools
         return ()
 
     def _sent(self, *, has_tools: bool) -> Mapping[str, JsonValue]:

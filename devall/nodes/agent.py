@@ -1,0 +1,139 @@
+"""The node of kind agent: a model bound to its role, tools and memories."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import cast
+
+from devall.agents.answers import AnswerSchema
+from devall.agents.calls import Tools
+from devall.agents.recall import Attached
+from devall.agents.turns import Agent
+from devall.config.agents import AgentConfig
+from devall.config.nodes import AgentNode
+from devall.core.errors import SetupError
+from devall.core.events import Warned
+from devall.core.messages import JsonValue, Message
+from devall.core.ports import NodeResult, Scope
+from devall.memory.base import MemoryStore
+from devall.models.base import AttachmentReader, ModelChoice, ModelSource
+
+
+class AgentExecutor:
+    """Runs one agent of a graph; its tools are opened at its first run and kept for the others."""
+
+    def __init__(
+        self,
+        node: AgentNode,
+        *,
+        models: ModelSource,
+        choice: ModelChoice | None = None,
+        tools: AbstractAsyncContextManager[Tools] | None = None,
+        memories: Mapping[str, MemoryStore] | None = None,
+        attachments: AttachmentReader | None = None,
+        base: Path | None = None,
+    ) -> None:
+        """Bind the node to what it works with; nothing is opened yet.
+
+        Args:
+            node: As the workflow has it.
+            models: Gives the model, at the first run.
+            choice: Which model; None = the one that the file names.
+            tools: The node's tools, not yet entered; None where it has no sources.
+            memories: The graph's stores by name.
+            attachments: Reads the run's attachments.
+            base: Where the path of an `output_schema` begins: the folder of the file.
+        """
+        self._node = node
+        self._models = models
+        self._choice = choice or choice_of(node.config)
+        self._tools = tools
+        self._memories = memories or {}
+        self._attachments = attachments
+        self._base = base or Path()
+        self._agent: Agent | None = None
+        self._opening = asyncio.Lock()
+
+    async def run(self, scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
+        """One run of the agent.
+
+        Raises:
+            SetupError: a required tool source, a key, an extra or a file is missing.
+            RunError: the run failed; see `devall.agents.turns.Agent.run`.
+        """
+        async with self._opening:  # units of a dynamic edge begin at the same time
+            if self._agent is None:
+                self._agent = await self._opened(scope)
+        return await self._agent.run(scope, inputs)
+
+    async def aclose(self) -> None:
+        """Let go of the tools; the model and the memories are shared and stay open."""
+        if self._agent is not None and self._tools is not None:
+            self._agent = None
+            await self._tools.__aexit__(None, None, None)
+
+    async def _opened(self, scope: Scope) -> Agent:
+        config = self._node.config
+        if config.skills.enabled:
+            text = "`skills` are not carried out yet: the agent runs without them"
+            scope.emit(
+                Warned(path=scope.path, code="skills_ignored", message=text, node=scope.node)
+            )
+        schema = self._schema(config.output_schema)
+        model = self._models.model(self._choice)
+        memories = [
+            Attached(self._store(attachment.name), attachment) for attachment in config.memories
+        ]
+        for bound in memories:
+            await bound.store.open()
+        tools = None if self._tools is None else await self._tools.__aenter__()
+        return Agent(
+            self._node.id,
+            config,
+            model,
+            tools=tools,
+            memories=memories,
+            schema=schema,
+            attachments=self._attachments,
+        )
+
+    def _store(self, name: str) -> MemoryStore:
+        try:
+            return self._memories[name]
+        except KeyError:
+            known = ", ".join(self._memories) or "none"
+            raise SetupError(
+                f"there is no memory {name}", hint=f"`graph.memory` has: {known}"
+            ) from None
+
+    def _schema(self, written: JsonValue) -> AnswerSchema | None:
+        if written is None:
+            return None
+        if not isinstance(written, str):
+            return AnswerSchema(cast(Mapping[str, JsonValue], written))
+        place = self._base / written
+        try:
+            read: JsonValue = json.loads(place.read_bytes())
+        except OSError as error:
+            raise SetupError(f"`output_schema` {place} cannot be read: {error}") from error
+        except ValueError as error:
+            raise SetupError(f"`output_schema` {place} is no JSON: {error}") from error
+        if not isinstance(read, dict):
+            raise SetupError(f"`output_schema` {place} is no JSON Schema: it holds no object")
+        return AnswerSchema(cast(Mapping[str, JsonValue], read))
+
+
+def choice_of(config: AgentConfig) -> ModelChoice:
+    """The model that an agent's configuration names."""
+    return ModelChoice(
+        config.provider,
+        config.name,
+        config.base_url,
+        config.api_key,
+        config.params.protocol,
+        config.params.timeout,
+    )
