@@ -54,6 +54,11 @@ OnText = Callable[[str], None]
 """Takes pieces of the answer's text as they stream in."""
 
 
+def may_pass(status: int) -> bool:
+    """Whether what an HTTP status tells may pass by itself."""
+    return status in {408, 409, 425, 429} or status >= 500
+
+
 class ChatModel(Protocol):
     """A model behind an endpoint, or in process."""
 

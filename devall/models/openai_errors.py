@@ -16,10 +16,9 @@ import openai
 
 from devall.core.errors import BadModelResponse, ModelError, ModelRefused, ModelUnavailable
 from devall.core.messages import JsonValue
+from devall.models.base import may_pass
 from devall.models.shapes import as_list, as_object, as_text
 
-RETRYABLE = frozenset({408, 409, 425, 429})
-"""Beside 5xx: what may pass by itself."""
 _QUOTA = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "payment_required"}
 )
@@ -149,7 +148,7 @@ def from_said(
         is_passing = not ({said.code, said.kind} & _REFUSING)
         is_limit = bool({said.code, said.kind} & _LIMITS)
     else:
-        is_passing = status in RETRYABLE or status >= 500
+        is_passing = may_pass(status)
         is_limit = status in {429, 503}
     told = f" (status {status})" if status else ""
     if is_passing:

@@ -21,11 +21,9 @@ from dataclasses import dataclass, field
 from devall.core.errors import ModelError, ModelRefused, ModelUnavailable
 from devall.core.messages import Message, ToolCall
 from devall.core.usage import TokenUsage
-from devall.models.base import ChatReply, ChatRequest, ModelChoice, OnText
+from devall.models.base import ChatReply, ChatRequest, ModelChoice, OnText, may_pass
 from devall.testing import chat_wire
 from devall.testing.script import Playback, Reply, ScriptLike
-
-_RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,7 @@ class ScriptedModel:
                 raise ModelUnavailable("the answer broke off", model=self.name)
             case _ if status >= 400:
                 after = reply.retry_after
-                is_passing = status in _RETRYABLE or status >= 500
-                if reply.error == "insufficient_quota":
-                    is_passing = False
+                is_passing = may_pass(status) and reply.error != "insufficient_quota"
                 kind: type[ModelError] = ModelUnavailable if is_passing else ModelRefused
                 raise kind(
                     chat_wire.error_body(reply)["error"]["message"],
