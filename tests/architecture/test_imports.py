@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+import devall
+
+PACKAGE = Path(devall.__file__).parent
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+DOORS = {
+    "openai": ["models/openai*.py"],
+    "fastmcp": ["tools/mcp/*.py", "tools/serve*"],
+    "mcp": ["tools/mcp/*.py", "tools/serve*"],
+    "mcp_types": ["tools/mcp/*.py", "tools/serve*"],
+    "networkx": ["graph/regions.py"],
+    "ruamel": ["loading/document.py"],
+    "tenacity": ["agents/retry.py"],
+    "structlog": ["telemetry/logs.py"],
+    "xllamacpp": ["models/local*.py"],
+    "typer": ["cli/*.py"],
+    "rich": ["cli/*.py"],
+}
+"""Where each library may be imported; everyone else sees our own words for it."""
+
+
+def imported(module: Path) -> Iterator[str]:
+    """The top-level names of all imports in a module, those inside functions included."""
+    for node in ast.walk(ast.parse((PACKAGE / module).read_bytes())):
+        match node:
+            case ast.Import(names):
+                yield from (name.name.partition(".")[0] for name in names)
+            case ast.ImportFrom(module=str(name), level=0):
+                yield name.partition(".")[0]
+            case ast.Call(
+                func=ast.Attribute(attr="import_module")
+                | ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(str(name)), *_],
+            ):
+                yield name.partition(".")[0]
+            case _:
+                pass
+
+
+@pytest.mark.parametrize("library", DOORS)
+def test_a_library_is_imported_behind_its_door_only(library: str):
+    importers = {module.as_posix() for module in MODULES if library in imported(module)}
+    strangers = {m for m in importers if not any(fnmatch(m, door) for door in DOORS[library])}
+    assert not strangers
+
+
+def test_imports_point_down_and_make_no_cycle(project: Path):
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [lint, "--config", "pyproject.toml", "--no-cache"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def loaded_after(*statements: str) -> set[str]:
+    """The top-level modules that a fresh interpreter holds after the statements."""
+    report = "import sys; print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    code = "\n".join([*statements, report])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_importing_the_package_alone_imports_no_library():
+    loaded = loaded_after("import devall")
+    assert not loaded & {*DOORS, "pydantic", "asyncio"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["validate", "yaml_instance/demo_mcp.yaml"],
+        ["graph", "yaml_instance/demo_mcp.yaml", "--format", "mermaid"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_runs_nothing_imports_neither_model_nor_mcp_library(
+    project: Path, arguments: list[str]
+):
+    arguments = [str(project / a) if a.endswith(".yaml") else a for a in arguments]
+    loaded = loaded_after(
+        "import sys, contextlib",
+        f"sys.argv = ['devall', *{arguments!r}]",
+        "from devall.__main__ import main",
+        "with contextlib.suppress(SystemExit): main()",
+    )
+    assert "devall" in loaded
+    assert "typer" in loaded
+    assert not loaded & {"fastmcp", "mcp", "openai", "httpx2", "xllamacpp"}
