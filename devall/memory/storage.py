@@ -20,7 +20,7 @@ from devall.workspace import private_folder, write_private
 Record = dict[str, JsonValue]
 FORMAT = 1
 LOCK_WAIT = 10.0
-"""Seconds until a file that another process has locked is given up."""
+"""Seconds until a file that another process holds locked is given up."""
 _POLL = 0.01
 
 
@@ -32,9 +32,15 @@ class Records:
     another run is lost. Its methods block: call them in a thread.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        """Take the file's place; nothing is opened yet."""
+    def __init__(self, path: Path | None, patience: float = LOCK_WAIT) -> None:
+        """Take the file's place; nothing is opened yet.
+
+        Args:
+            path: The file; None = kept as long as this object lives.
+            patience: Seconds until a file that is locked is given up.
+        """
         self.path = path
+        self._patience = patience
         self._known: tuple[tuple[int, ...], Sequence[Record]] = ((), ())
         self._lock = threading.Lock()
 
@@ -69,7 +75,7 @@ class Records:
         place = self.path.resolve()
         try:
             private_folder(place.parent)
-            with _locked(place.with_name(f"{place.name}.lock")):
+            with _locked(place.with_name(f"{place.name}.lock"), self._patience):
                 known = _parsed(place) if place.exists() else ()
                 records = list(change(known))
                 text = json.dumps({"version": FORMAT, "records": records}, ensure_ascii=False)
@@ -111,15 +117,15 @@ def as_memory(record: Record) -> Memory:
 
 
 @contextmanager
-def _locked(path: Path) -> Generator[None]:
+def _locked(path: Path, patience: float) -> Generator[None]:
     """A block that no other run, of this process or another, is in at the same time."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        end = time.monotonic() + LOCK_WAIT
+        end = time.monotonic() + patience
         while not _is_taken(handle):
             if time.monotonic() > end:
                 raise SetupError(
-                    f"{path} has been locked by another process for {LOCK_WAIT:g} s",
+                    f"{path} has been locked by another process for {patience:g} s",
                     hint="end that process, or name another file as `memory_path`",
                 )
             time.sleep(_POLL)

@@ -136,4 +136,5 @@ def choice_of(config: AgentConfig) -> ModelChoice:
         config.api_key,
         config.params.protocol,
         config.params.timeout,
+        config.params.tool_mode,
     )
