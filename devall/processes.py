@@ -35,7 +35,7 @@ async def run_child(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout: float,
+    seconds: float,
     max_output: int = 4 << 20,
 ) -> ChildResult:
     """Run a command to its end; its whole group is gone when this returns or is cancelled.
@@ -44,7 +44,7 @@ async def run_child(
         command: Program and arguments.
         cwd: Working directory.
         env: The whole environment.
-        timeout: Seconds.
+        seconds: How long it may take.
         max_output: Bytes that are kept of each stream; the rest is read and dropped.
 
     Raises:
@@ -68,7 +68,7 @@ async def run_child(
     )
     exit_code: int | None = None
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             (out, cut_out), (err, cut_err), exit_code = await asyncio.shield(reading)
     except TimeoutError:
         await _end_group(process)

@@ -13,7 +13,6 @@ JsonValue = Any
 """Whatever `json` can write: None, bool, int, float, str, lists and dicts with text keys."""
 
 
-
 class Nothing(Mapping[str, JsonValue]):
     """A mapping that holds nothing, for ever: hashable, so that it can be a field's default."""
 

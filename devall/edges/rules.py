@@ -76,7 +76,11 @@ class Rule:
                 return None
         if transform is None:
             return message
-        text = await transform(message.text) if isinstance(transform, UserFunction) else transform(message.text)
+        text = (
+            await transform(message.text)
+            if isinstance(transform, UserFunction)
+            else transform(message.text)
+        )
         return None if text is None else message.with_text(str(text))
 
 

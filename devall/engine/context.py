@@ -54,6 +54,8 @@ class Parts:
     immediate: tuple[bool, ...]
     """For each node, whether its executor never waits for anything."""
     rules: tuple[EdgeRule | None, ...]
+    closers: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """What the executors want done when the graph's run is over."""
 
 
 @dataclass(slots=True, eq=False)

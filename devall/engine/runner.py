@@ -109,6 +109,9 @@ class GraphRun:
                 await self._carry_out(self._scheduler.start(task))
         except BaseExceptionGroup as group:
             raise _first_leaf(group) from None
+        finally:
+            for close in self._parts.closers:
+                await close()
         if self._questions:
             raise AnswerNeeded(self._questions)
         if not self._scheduler.is_over:
@@ -178,9 +181,7 @@ class GraphRun:
         began = time.perf_counter()
         if run.sinks:
             seen = (*start.inputs.messages, *start.inputs.units)
-            run.emit(
-                NodeStarted(path=scope.path, node=scope.node, visit=start.visit, inputs=seen)
-            )
+            run.emit(NodeStarted(path=scope.path, node=scope.node, visit=start.visit, inputs=seen))
         try:
             if self._at_once[node.index]:
                 summary.runs += 1
@@ -198,7 +199,7 @@ class GraphRun:
             return ()
         except BaseExceptionGroup as group:
             return self._failed(node, scope, start.visit, began, _first_leaf(group))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a node's run is a boundary
             return self._failed(node, scope, start.visit, began, error)
         summary.status = "completed"
         if result.outputs:
@@ -215,9 +216,7 @@ class GraphRun:
             if meter is None:
                 meter = self._node_meters[node.index] = Meter(node.config.limits, f"node {name}")
             meters = (*meters, meter)
-        return NodeScope(
-            self._run, name, node_path(self._path, node.id, visit), meters, deadlines
-        )
+        return NodeScope(self._run, name, node_path(self._path, node.id, visit), meters, deadlines)
 
     async def _in_time(
         self, node: PlanNode, scope: NodeScope, start: Start, summary: NodeSummary

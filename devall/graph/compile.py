@@ -42,7 +42,9 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
             [Arc(e.source, e.target, e.config.trigger) for e in edges],
         ),
         subplans={name: compile_graph(child) for name, child in loaded.subgraphs.items()},
-        locate={
-            edge.index: str(loaded.locate(("edges", edge.index))) for edge in edges
+        places={
+            edge.index: str(loaded.locate(("edges", edge.index)))
+            for edge in edges
+            if edge.config.condition.type == "function" or edge.config.process is not None
         },
     )

@@ -55,8 +55,8 @@ class Plan:
     regions: Regions = field(repr=False)
     subplans: Mapping[str, Plan]
     """The plans of subgraph nodes, by node id."""
-    locate: Mapping[int, str] = field(default_factory=dict[int, str], repr=False)
-    """For edges with functions: `file:line:column`, for errors."""
+    places: Mapping[int, str] = field(default_factory=dict[int, str], repr=False)
+    """For edges with user functions: `file:line:column`, for errors."""
 
     @property
     def sinks(self) -> tuple[int, ...]:

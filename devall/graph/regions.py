@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 
-
 @dataclass(frozen=True, slots=True)
 class Arc:
     """An edge as far as order is concerned."""
@@ -165,9 +164,7 @@ class Regions:
         graph = nx.DiGraph()
         graph.add_nodes_from(part)
         ordered = sorted(inner)
-        graph.add_edges_from(
-            (a.source, a.target) for i in ordered if (a := self._arcs[i]).trigger
-        )
+        graph.add_edges_from((a.source, a.target) for i in ordered if (a := self._arcs[i]).trigger)
         closing: set[int] = set()
         for index in ordered:
             arc = self._arcs[index]
@@ -195,7 +192,9 @@ class Regions:
             if here != there and there not in after[here]:
                 after[here].add(there)
                 before[there] += 1
-        levels = _generations(range(len(groups)), ((s, t) for s in range(len(groups)) for t in after[s]))
+        levels = _generations(
+            range(len(groups)), ((s, t) for s in range(len(groups)) for t in after[s])
+        )
         assert levels is not None, "folding loops leaves no cycle"
         for source, target in beside:
             here, there = item_of[source], item_of[target]
@@ -224,9 +223,7 @@ class Regions:
         )
 
 
-def _generations(
-    nodes: Sequence[int], arcs: Iterable[tuple[int, int]]
-) -> dict[int, int] | None:
+def _generations(nodes: Sequence[int], arcs: Iterable[tuple[int, int]]) -> dict[int, int] | None:
     """The length of the longest path to each node, or None if there is a cycle (Kahn, 1962)."""
     after: dict[int, list[int]] = {node: [] for node in nodes}
     before = dict.fromkeys(nodes, 0)

@@ -21,6 +21,7 @@ from devall.core.ports import HumanChannel
 from devall.edges.rules import EdgeFunctions, rule_of
 from devall.engine.context import Executor, Parts
 from devall.graph.model import Plan
+from devall.nodes.agent import AgentExecutor
 from devall.nodes.human import HumanExecutor
 from devall.nodes.literal import LiteralExecutor
 from devall.nodes.loops import LoopCounterExecutor, LoopTimerExecutor
@@ -40,7 +41,7 @@ class Surroundings:
     human: HumanChannel
     functions: EdgeFunctions
     workspace: Workspace
-    agent: Callable[[Plan, AgentNode, str], Executor]
+    agent: Callable[[Plan, AgentNode, str], AgentExecutor]
     """Makes the executor of an agent; the text is its name (`S/X` in a subgraph)."""
 
 
@@ -50,12 +51,14 @@ def assemble(plan: Plan, prefix: str, around: Surroundings) -> Parts:
     Raises:
         SetupError: a key, an extra, a function or a file that a node needs is missing.
     """
+    executors = tuple(_executor(plan, node.config, prefix, around) for node in plan.nodes)
     return Parts(
-        executors=tuple(_executor(plan, node.config, prefix, around) for node in plan.nodes),
+        executors=executors,
         immediate=tuple(isinstance(node.config, _IMMEDIATE) for node in plan.nodes),
         rules=tuple(
-            rule_of(edge, plan.locate[edge.index], around.functions) for edge in plan.edges
+            rule_of(edge, plan.places.get(edge.index, ""), around.functions) for edge in plan.edges
         ),
+        closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
     )
 
 

@@ -21,7 +21,7 @@ class HumanExecutor:
         self._config = config
         self._channel = channel
 
-    async def run(self, scope: NodeScope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, scope: NodeScope, inputs: Sequence[Message], /) -> NodeResult:
         """The human's words as a user message.
 
         Raises:

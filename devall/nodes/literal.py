@@ -13,10 +13,8 @@ class LiteralExecutor:
     """Says its text, in a role that it keeps along edges."""
 
     def __init__(self, node: str, config: LiteralConfig) -> None:
-        self._result = NodeResult(
-            (Message(config.role, config.content, node, preserve_role=True),)
-        )
+        self._result = NodeResult((Message(config.role, config.content, node, preserve_role=True),))
 
-    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, _scope: Scope, _inputs: Sequence[Message], /) -> NodeResult:
         """The text."""
         return self._result

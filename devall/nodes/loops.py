@@ -21,7 +21,7 @@ class LoopCounterExecutor:
         self._config = config
         self._count = 0
 
-    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, _scope: Scope, _inputs: Sequence[Message], /) -> NodeResult:
         """Nothing, or that the limit is reached."""
         config = self._config
         self._count += 1
@@ -45,7 +45,7 @@ class LoopTimerExecutor:
         self._config = config
         self._began: float | None = None
 
-    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
         """The inputs or nothing, or that the time is up."""
         config = self._config
         now: float = await scope.step("clock", "now", None, _now)

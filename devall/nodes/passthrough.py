@@ -15,7 +15,7 @@ class PassthroughExecutor:
     def __init__(self, config: PassthroughConfig) -> None:
         self._only_last = config.only_last_message
 
-    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, _scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
         """The inputs that go on."""
         if not inputs:
             return NodeResult((user(""),))

@@ -31,7 +31,7 @@ class PythonExecutor:
         self._config = config
         self._workspace = workspace
 
-    async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
         """What the code printed; a text that begins with the mark of failure if it failed.
 
         Raises:
@@ -58,7 +58,7 @@ class PythonExecutor:
                 [program, str(place.resolve()), *config.args],
                 cwd=self._workspace.files,
                 env=_environment(config.env, config.encoding),
-                timeout=config.timeout_seconds,
+                seconds=config.timeout_seconds,
             )
         except OSError as error:
             raise SetupError(

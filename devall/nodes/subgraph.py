@@ -16,6 +16,6 @@ class SubgraphExecutor:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    async def run(self, scope: NodeScope, inputs: Sequence[Message]) -> NodeResult:
+    async def run(self, scope: NodeScope, inputs: Sequence[Message], /) -> NodeResult:
         """The outputs of the graph's end node; the inputs are its task."""
         return NodeResult(tuple(await scope.run_graph(self._plan, inputs or (user(""),))))
