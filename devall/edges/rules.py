@@ -104,8 +104,8 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
             test = keyword_test(config)
         case FunctionCondition(config=config):
             test = UserFunction("condition", config.name, where, functions.edge(config.name))
-        case condition:
-            assert_never(condition)
+        case _:
+            assert_never(edge.config.condition)
     transform: Transform | UserFunction | None
     match edge.config.process:
         case None:
@@ -115,8 +115,8 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
         case FunctionProcess(config=config):
             function = functions.edge_processor(config.name)
             transform = UserFunction("processor", config.name, where, function)
-        case process:
-            assert_never(process)
+        case _:
+            assert_never(edge.config.process)
     if test is None and transform is None:
         return None
     return Rule(

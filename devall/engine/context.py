@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from devall.core.events import Event, Sink
+from devall.core.events import Event, Sink, Warned
 from devall.core.messages import JsonValue, Message
 from devall.core.ports import CallKind, NodeResult, StepKind
 from devall.engine.limits import Deadline, Meter
@@ -38,8 +38,10 @@ class Executor(Protocol):
 class EdgeRule(Protocol):
     """The condition and the processing of one edge."""
 
-    immediate: bool
-    """Whether a call never waits for anything."""
+    @property
+    def immediate(self) -> bool:
+        """Whether a call never waits for anything."""
+        ...
 
     async def __call__(self, message: Message, /) -> Message | None:
         """The message as it goes along the edge; None: the edge does not fire."""
@@ -71,9 +73,14 @@ class Run:
     """Runs a graph inside of a node's run; gives the outputs of its end node."""
     nodes: dict[str, NodeSummary] = field(default_factory=dict[str, NodeSummary])
     """By name: a node's id, `S/X` in a subgraph."""
+    warnings: list[str] = field(default_factory=list[str])
+    """What a user should know, though the run goes on."""
 
     def emit(self, event: Event) -> None:
-        """Tell all sinks."""
+        """Tell all sinks; warnings are kept."""
+        if isinstance(event, Warned):
+            where = f"node {event.node}: " if event.node else ""
+            self.warnings.append(where + event.message)
         for sink in self.sinks:
             sink(event)
 
@@ -114,7 +121,7 @@ class NodeScope:
             meter.allow(kind, tokens)
 
     @contextmanager
-    def waiting_for_human(self) -> Iterator[None]:
+    def waiting_for_human(self) -> Generator[None]:
         """A block during which no time limit of this run, its graphs and nodes goes on."""
         with ExitStack() as stack:
             for deadline in self.deadlines:

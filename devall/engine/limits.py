@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from devall.config.limits import Limits
@@ -87,7 +87,7 @@ class Deadline:
         self._holds = 0
 
     @asynccontextmanager
-    async def within(self, error: DevallError) -> AsyncIterator[None]:
+    async def within(self, error: DevallError) -> AsyncGenerator[None]:
         """A block that must end in time.
 
         Raises:
@@ -108,7 +108,7 @@ class Deadline:
             self._timeout = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Generator[None]:
         """A block during which this clock stands still; blocks may overlap."""
         timeout = self._timeout
         if timeout is None:

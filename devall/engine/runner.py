@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import assert_never, cast
 
 from devall.core.errors import (
     AnswerNeeded,
@@ -340,11 +340,10 @@ def _arriving(message: Message, edge: PlanEdge) -> Message:
     return Message(role, message.content, source, keep, message.preserve_role)
 
 
-def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_leaf(error: BaseException) -> BaseException:
     """The failure that came first, out of however many groups."""
-    error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 

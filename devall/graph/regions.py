@@ -126,7 +126,7 @@ class Regions:
         self, nodes: Sequence[int], arcs: Sequence[tuple[int, int, int]]
     ) -> tuple[list[tuple[tuple[int, ...], bool]], list[tuple[int, int]]]:
         """Groups of nodes that are one item, with whether they loop; and what orders them."""
-        graph = nx.DiGraph()
+        graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(nodes)
         graph.add_edges_from((s, t) for _, s, t in arcs)
         part_of: dict[int, int] = {}
@@ -161,7 +161,7 @@ class Regions:
 
     def _closing(self, part: Iterable[int], inner: Iterable[int]) -> set[int]:
         """Data edges that would close a cycle, taken in file order on top of the triggers."""
-        graph = nx.DiGraph()
+        graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(part)
         ordered = sorted(inner)
         graph.add_edges_from((a.source, a.target) for i in ordered if (a := self._arcs[i]).trigger)

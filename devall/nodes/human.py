@@ -42,8 +42,9 @@ class HumanExecutor:
 
     async def _answer(self, question: Question) -> str:
         config = self._config
+        timeout = asyncio.timeout(config.timeout)
         try:
-            async with asyncio.timeout(config.timeout) as timeout:
+            async with timeout:
                 return await self._channel.ask(question)
         except AnswerNeeded:
             if config.default is None:

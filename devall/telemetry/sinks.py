@@ -20,6 +20,12 @@ class FanOut:
         self.failures: list[str] = []
         """What went wrong with sinks, a text for each that failed."""
 
+    def __bool__(self) -> bool:
+        return bool(self._sinks)
+
+    def __bool__(self) -> bool:
+        return bool(self._sinks)
+
     def add(self, sink: Sink) -> None:
         """Pass later events on to this sink too."""
         self._sinks.append(sink)
