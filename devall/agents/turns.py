@@ -39,7 +39,7 @@ class Agent:
     schema: AnswerSchema | None = None
     attachments: AttachmentReader | None = None
     """Reads the run's attachments that messages name."""
-    thinkers: Mapping[str, Thinker] = field(default=THINKERS)
+    thinkers: Mapping[str, Thinker] = field(default_factory=lambda: THINKERS)
 
     async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
         """One run: the answer, and the tool exchange that led to it.
