@@ -1,0 +1,79 @@
+"""What a function tool may ask of the run that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devall.core.errors import ToolFailed
+from devall.core.events import ToolProgress
+from devall.core.messages import MediaPart
+from devall.core.ports import Scope
+from devall.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """One call of a function tool, seen from inside.
+
+    A function takes it as the parameter `_context`, or as one annotated `ToolContext`; the
+    model is not offered that parameter. Its methods may be called from any thread.
+    """
+
+    tool: str
+    """The tool's own name."""
+    call_id: str
+    scope: Scope
+    """The node's run."""
+    workspace: Workspace | None = None
+    """The run's files and attachments; None outside of a run."""
+    post: Callable[[Callable[[], None]], None] = field(default=lambda work: work(), repr=False)
+    """Does a piece of work on the thread of the run."""
+    alive: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Starts the call's time limit anew."""
+
+    @property
+    def node(self) -> str:
+        """Id of the node that calls."""
+        return self.scope.node
+
+    @property
+    def files(self) -> Path:
+        """The run's working folder.
+
+        Raises:
+            ToolFailed: there is no run, hence no folder.
+        """
+        return self._workspace().files
+
+    def attach(self, data: bytes, mime_type: str, name: str = "") -> MediaPart:
+        """Keep binary data with the run; the part to return from the function.
+
+        Raises:
+            ToolFailed: there is no run to keep it with.
+        """
+        return self._workspace().save_attachment(data, mime_type, name)
+
+    def report(self, progress: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the work is; the call's time limit starts anew."""
+        event = ToolProgress(
+            path=self.scope.path,
+            node=self.scope.node,
+            call_id=self.call_id,
+            tool=self.tool,
+            progress=progress,
+            total=total,
+            message=message,
+        )
+
+        def tell() -> None:
+            self.scope.emit(event)
+            self.alive()
+
+        self.post(tell)
+
+    def _workspace(self) -> Workspace:
+        if self.workspace is None:
+            raise ToolFailed(f"tool {self.tool} needs a run's workspace, and there is none here")
+        return self.workspace

@@ -1,0 +1,57 @@
+"""A toolset whose results never grow beyond what a model can take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from devall.core.messages import JsonValue, TextPart
+from devall.core.ports import Scope
+from devall.tools.base import ToolResult, Toolset
+from devall.tools.wrapped import WrappedToolset
+from devall.workspace import Workspace
+
+
+class LimitedToolset(WrappedToolset):
+    """Cuts the text of a long result in the middle, and says so there.
+
+    The whole text is kept as an attachment of the run.
+    """
+
+    def __init__(self, inner: Toolset, max_chars: int, workspace: Workspace | None = None) -> None:
+        super().__init__(inner)
+        self._max_chars = max_chars
+        self._workspace = workspace
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JsonValue], scope: Scope, call_id: str
+    ) -> ToolResult:
+        """Run a tool, and cut what it says."""
+        result = await self.inner.call(name, arguments, scope, call_id)
+        text = result.text
+        if len(text) <= self._max_chars:
+            return result
+        kept = ""
+        if self._workspace is not None:
+            data = text.encode("utf-8", "replace")
+            part = self._workspace.save_attachment(data, "text/plain", f"{name}.txt")
+            kept = f"; the whole text is attachment {part.attachment}"
+        cut = TextPart(shorten(text, self._max_chars, kept))
+        others = tuple(part for part in result.parts if not isinstance(part, TextPart))
+        return replace(result, parts=(cut, *others))
+
+
+def shorten(text: str, max_chars: int, note: str = "") -> str:
+    """The head and the tail of a text, with what was left out said in between.
+
+    Args:
+        text: More than `max_chars` characters.
+        max_chars: The length of the whole, the notice included; where there is no room for
+            one, head and tail take half of it.
+        note: Said at the end of the notice.
+    """
+    notice = f"\n\n[... cut: {len(text)} characters, of which the middle is left out{note} ...]\n\n"
+    room = max(max_chars - len(notice), max_chars // 2)
+    head = (room + 1) // 2
+    tail = room - head
+    return text[:head] + notice + (text[-tail:] if tail else "")

@@ -1,0 +1,146 @@
+"""The MCP servers of one run: one for each configuration, whoever asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from devall.config.tools import McpLocalConfig, McpRemoteConfig
+from devall.core.errors import SetupError
+from devall.core.events import Sink, Warned
+from devall.tools.mcp.link import Connector
+from devall.tools.mcp.server import McpServer, finished
+from devall.tools.mcp.watchdog import Watchdog
+
+Redact = Callable[[str], str]
+"""Replaces secrets in a text."""
+
+
+class McpServers:
+    """Makes servers and keeps them until the run is over: `async with McpServers() as servers`."""
+
+    def __init__(
+        self,
+        *,
+        emit: Sink | None = None,
+        logs: Path | None = None,
+        redact: Redact = lambda text: text,
+    ) -> None:
+        """Make an empty pool.
+
+        Args:
+            emit: Takes warnings: a server that was slow to close, that writes to its stdout
+                what is no protocol, that had to be started twice.
+            logs: Folder for what servers write to stderr, a file for each; None = nowhere.
+            redact: Applied to what servers write before it is kept or shown.
+        """
+        self._emit = emit
+        self._logs = logs
+        self._redact = redact
+        self._servers: dict[Hashable, McpServer] = {}
+        self._watchdog = Watchdog()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def remote(self, config: McpRemoteConfig) -> McpServer:
+        """The server behind a URL; one for each URL, headers, timeout, protocol and transport.
+
+        Raises:
+            SetupError: the pool is closed.
+        """
+        key = (
+            config.server,
+            tuple(sorted((name.lower(), value) for name, value in config.headers.items())),
+            config.timeout,
+            config.protocol,
+            config.transport,
+        )
+        label = f"mcp_remote {config.server}"
+
+        def load() -> Connector:
+            from devall.tools.mcp.remote import RemoteConnector
+
+            return RemoteConnector(config, label, self._warn)
+
+        return self._server(key, label, load)
+
+    def local(self, config: McpLocalConfig, base: Path) -> McpServer:
+        """The server that is started here; one for each launch key.
+
+        Args:
+            config: How it is started.
+            base: The folder of the workflow file, which a relative `cwd` is relative to.
+
+        Raises:
+            SetupError: the pool is closed.
+        """
+        folder = str((base / config.cwd).resolve()) if config.cwd else None
+        key = (
+            config.command,
+            config.args,
+            folder,
+            tuple(sorted(config.env.items())),
+            config.inherit_env,
+            config.startup_timeout,
+            config.wait_for_log,
+            config.protocol,
+            config.shutdown_grace,
+            config.max_concurrency,
+        )
+        label = f"mcp_local {' '.join((config.command, *config.args))}"
+        number = len(self._servers) + 1
+
+        def load() -> Connector:
+            from devall.tools.mcp.local import LocalConnector
+
+            log = self._logs / f"{number}-{Path(config.command).stem}.log" if self._logs else None
+            return LocalConnector(
+                config, folder, label, self._watchdog, log, self._redact, self._warn
+            )
+
+        return self._server(key, label, load, config.max_concurrency)
+
+    async def aclose(self) -> None:
+        """Close every server, all at once; no process, task or socket is left."""
+        self._closed = True
+        tasks = [asyncio.create_task(server.aclose()) for server in self._servers.values()]
+        try:
+            await finished(tasks)
+        finally:
+            await finished([asyncio.create_task(self._watchdog.aclose())])
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                task.result()
+
+    def _server(
+        self,
+        key: Hashable,
+        label: str,
+        load: Callable[[], Connector],
+        max_concurrency: int | None = None,
+    ) -> McpServer:
+        if self._closed:
+            raise SetupError(f"{label}: the run is over")
+        found = self._servers.get(key)
+        if found is None:
+            found = McpServer(label, load, self._warn, max_concurrency)
+            self._servers[key] = found
+        return found
+
+    def _warn(self, message: str) -> None:
+        if self._emit is not None:
+            self._emit(Warned(code="mcp_server", message=message))

@@ -1,0 +1,34 @@
+"""A toolset around another: what all wrappers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from devall.core.messages import JsonValue
+from devall.core.ports import Scope
+from devall.tools.base import ToolResult, Toolset, ToolSpec
+
+
+class WrappedToolset:
+    """Passes everything on; a wrapper overrides the one thing it changes."""
+
+    def __init__(self, inner: Toolset) -> None:
+        self.inner = inner
+
+    async def open(self) -> None:
+        """Open the inner toolset."""
+        await self.inner.open()
+
+    async def specs(self) -> Sequence[ToolSpec]:
+        """The inner toolset's tools."""
+        return await self.inner.specs()
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JsonValue], scope: Scope, call_id: str
+    ) -> ToolResult:
+        """Run a tool of the inner toolset."""
+        return await self.inner.call(name, arguments, scope, call_id)
+
+    async def aclose(self) -> None:
+        """Close the inner toolset."""
+        await self.inner.aclose()
