@@ -23,9 +23,6 @@ class FanOut:
     def __bool__(self) -> bool:
         return bool(self._sinks)
 
-    def __bool__(self) -> bool:
-        return bool(self._sinks)
-
     def add(self, sink: Sink) -> None:
         """Pass later events on to this sink too."""
         self._sinks.append(sink)

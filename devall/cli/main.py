@@ -1,0 +1,348 @@
+"""The command line: commands, their options and help; what they do stands in one module each."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn, cast
+
+import typer
+
+from devall.cli.failures import Reporter, terminate_as_interrupt
+from devall.core.errors import DevallError, UsageError
+
+RUN_EXAMPLES = """Examples:
+
+\b
+  devall run poem.yaml --task "1 100"
+  devall run poem.yaml --task-file task.txt --var TOPIC=autumn --json
+  echo "write a haiku" | devall run poem.yaml -
+  devall run poem.yaml --task "1 100" --provider local --model smollm2
+  devall run review.yaml --task "the draft" --answer reviewer=accept
+
+\b
+Exit codes:
+  0 completed          1 failed              2 wrong usage
+  3 invalid file       4 missing key, server or extra
+  5 budget reached     6 timeout or limit    75 waits for a human
+  130 interrupted      143 terminated
+
+\b
+Values of --var: a JSON number, true, false and null are what they say, all
+else is text; '"5"' is the text 5. Lists and objects: --vars-file.
+Answers: one text for a node is given every time it asks; several --answer
+for one node, or a list in the --answers file, are given in order.
+"""
+VALIDATE_EXAMPLES = """Examples:
+
+\b
+  devall validate poem.yaml
+  devall validate yaml_instance/*.yaml --strict
+  devall validate poem.yaml --format github
+
+\b
+Exit codes: 0 valid, 2 a file is missing, 3 a file is wrong.
+"""
+GRAPH_EXAMPLES = """Examples:
+
+\b
+  devall graph poem.yaml
+  devall graph poem.yaml --format dot | dot -Tsvg -o poem.svg
+"""
+SCHEMA_EXAMPLES = """Example:
+
+\b
+  devall schema > workflow.schema.json
+"""
+MODELS_EXAMPLES = """Examples:
+
+\b
+  devall models list
+  devall models pull smollm2
+"""
+APP_EXAMPLES = """Examples:
+
+\b
+  devall run poem.yaml --task "1 100"
+  devall validate poem.yaml
+  devall COMMAND --help
+"""
+
+app = typer.Typer(
+    name="devall",
+    help="Run workflows of language model agents: one YAML file, from graph to answer.",
+    epilog=APP_EXAMPLES,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+models_app = typer.Typer(
+    help="Weights of models that run in this process, without a key.",
+    epilog=MODELS_EXAMPLES,
+    rich_markup_mode=None,
+)
+app.add_typer(models_app, name="models")
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Workflow files.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.")]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--var", metavar="K=V", help="A variable of the file; may be repeated."),
+]
+VarsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="YAML or JSON file with variables; --var stands over it."),
+]
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Read instead of the .env beside the workflow."),
+]
+FunctionsDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder of your own functions, if it is not `functions` upwards of the file.",
+    ),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from devall import __version__
+
+        typer.echo(f"devall {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None: ...
+
+
+@app.command(epilog=RUN_EXAMPLES)
+def run(
+    file: File,
+    dash: Annotated[
+        str | None, typer.Argument(metavar="-", help="Read the task from standard input.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(metavar="TEXT", help="The task.")] = None,
+    task_file: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="File with the task.")
+    ] = None,
+    var: Variables = None,
+    vars_file: VarsFile = None,
+    env_file: EnvFile = None,
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE=TEXT", help="What a human node is answered; may be repeated."),
+    ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="YAML or JSON file: node to a text or list of texts."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NODE=]NAME", help="Model for all agents, or for one; repeatable."),
+    ] = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NODE=]NAME", help="Provider for all agents, or one; repeatable."),
+    ] = None,
+    functions_dir: FunctionsDir = None,
+    run_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Name of the run; default: made of the time.")
+    ] = None,
+    logs_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where the run's folder is made; default: DEVALL_LOGS_DIR or logs."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of the answer.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only errors.")] = False,
+    debug: Debug = False,
+) -> int:
+    """Run a workflow and print its answer.
+
+    The answer alone goes to standard output; what happens meanwhile to standard error.
+    """
+    from devall.cli.run import RunOptions, execute
+
+    return execute(
+        RunOptions(
+            file=file,
+            dash=dash,
+            task=task,
+            task_file=task_file,
+            variables=var or (),
+            vars_file=vars_file,
+            env_file=env_file,
+            answers=answer or (),
+            answers_file=answers,
+            models=model or (),
+            providers=provider or (),
+            functions_dir=functions_dir,
+            run_id=run_id,
+            logs_dir=logs_dir,
+            as_json=as_json,
+            quiet=quiet,
+            debug=debug,
+        )
+    )
+
+
+@app.command(epilog=VALIDATE_EXAMPLES)
+def validate(
+    files: Files,
+    format: Annotated[  # noqa: A002 - the option's name
+        str, typer.Option(metavar="text|json|github", help="How findings are printed.")
+    ] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors too.")] = False,
+    var: Variables = None,
+    vars_file: VarsFile = None,
+    env_file: EnvFile = None,
+    functions_dir: FunctionsDir = None,
+    debug: Debug = False,
+) -> int:
+    """Say everything that is wrong with workflow files; nothing runs, no network."""
+    from devall.cli import validate as command
+
+    one_of(format, ("text", "json", "github"))
+    return command.execute(
+        command.ValidateOptions(
+            files=files,
+            format=cast(command.Format, format),
+            strict=strict,
+            variables=var or (),
+            vars_file=vars_file,
+            env_file=env_file,
+            functions_dir=functions_dir,
+            debug=debug,
+        )
+    )
+
+
+@app.command(epilog=GRAPH_EXAMPLES)
+def graph(
+    file: File,
+    format: Annotated[  # noqa: A002 - the option's name
+        str, typer.Option(metavar="mermaid|dot", help="The language of the drawing.")
+    ] = "mermaid",
+    var: Variables = None,
+    vars_file: VarsFile = None,
+    env_file: EnvFile = None,
+    functions_dir: FunctionsDir = None,
+    debug: Debug = False,
+) -> int:
+    """Print a workflow's graph, to be drawn by Mermaid or Graphviz."""
+    from devall.cli import graph as command
+
+    one_of(format, ("mermaid", "dot"))
+    return command.execute(
+        command.GraphOptions(
+            file=file,
+            format=cast(command.Format, format),
+            variables=var or (),
+            vars_file=vars_file,
+            env_file=env_file,
+            functions_dir=functions_dir,
+            debug=debug,
+        )
+    )
+
+
+@app.command(epilog=SCHEMA_EXAMPLES)
+def schema(debug: Debug = False) -> int:
+    """Print the JSON Schema of the file format, for editors."""
+    from devall.cli import schema as command
+
+    return command.execute(debug=debug)
+
+
+@models_app.command("pull")
+def models_pull(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `devall models list`.")],
+    debug: Debug = False,
+) -> int:
+    """Fetch a model's weights into the user's cache folder."""
+    from devall.cli import models as command
+
+    return command.pull(name, debug=debug)
+
+
+@models_app.command("list")
+def models_list(debug: Debug = False) -> int:
+    """Show which models can be pulled, and which are here."""
+    from devall.cli import models as command
+
+    return command.show(debug=debug)
+
+
+def one_of(value: str, known: Sequence[str]) -> None:
+    """Check the value of `--format`.
+
+    Raises:
+        UsageError: it is none of those that are known.
+    """
+    if value not in known:
+        raise UsageError(f"--format {value!r} is unknown", hint=f"there is {', '.join(known)}")
+
+
+def call(arguments: Sequence[str]) -> int:
+    """The exit code of the command line with these arguments; prints what it has to say."""
+    reporter = Reporter("--json" in arguments, "--debug" in arguments, _file_of(arguments))
+    return reporter.guard(lambda: _call(list(arguments)))
+
+
+def main() -> NoReturn:
+    """Run the command line with the process's arguments and end the process."""
+    terminate_as_interrupt()
+    leave(call(sys.argv[1:]))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process; threads that never end do not keep it."""
+    threads = [t for t in threading.enumerate() if t is not threading.main_thread()]
+    if any(not thread.daemon for thread in threads):
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _call(arguments: list[str]) -> int:
+    try:
+        code = typer.main.get_command(app)(arguments, prog_name="devall", standalone_mode=False)
+    except typer.TyperException as error:
+        raise _as_usage_error(error, arguments) from error
+    return code if isinstance(code, int) else 0
+
+
+def _as_usage_error(error: typer.TyperException, arguments: Sequence[str]) -> DevallError:
+    """Typer's complaint about the options as one of ours."""
+    command = next((a for a in arguments if a in _COMMANDS), "")
+    text = error.format_message().strip().rstrip(".")
+    hint = f"`devall {command + ' ' if command else ''}--help` shows what there is"
+    return UsageError(text[:1].lower() + text[1:] or "no command was given", hint=hint)
+
+
+_COMMANDS = ("run", "validate", "graph", "schema", "models")
+
+
+def _file_of(arguments: Sequence[str]) -> str:
+    """The workflow, as far as it can be known before the options are understood."""
+    return next((a for a in arguments if a.endswith((".yaml", ".yml"))), "")

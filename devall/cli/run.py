@@ -1,0 +1,315 @@
+"""`devall run`: from the options to the answer on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from devall.cli import options as parsing
+from devall.cli.failures import Reporter, error_text, to_line
+from devall.cli.interruption import Interruption
+from devall.cli.questions import TerminalHuman, can_ask, node_of, read_answer
+from devall.cli.streams import clean, write_answer, write_note
+from devall.cli.views import choose_view
+from devall.cli.words import count, duration
+from devall.core.errors import UsageError
+from devall.core.messages import JsonValue
+from devall.telemetry.redaction import Redactor
+
+if TYPE_CHECKING:
+    from devall.config.nodes import Node
+    from devall.engine.result import RunResult
+    from devall.loading.loader import LoadedGraph, LoadedWorkflow
+
+LOGS_DIR = "logs"
+"""Where runs keep their files, unless `--logs-dir` or DEVALL_LOGS_DIR says otherwise."""
+SHORTEST_IN_ANSWERS = 8
+"""Characters from which on a secret is taken out of the answer itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of `devall run`, as they were written."""
+
+    file: Path
+    dash: str | None = None
+    task: str | None = None
+    task_file: Path | None = None
+    variables: Sequence[str] = ()
+    vars_file: Path | None = None
+    env_file: Path | None = None
+    answers: Sequence[str] = ()
+    answers_file: Path | None = None
+    models: Sequence[str] = ()
+    providers: Sequence[str] = ()
+    functions_dir: Path | None = None
+    run_id: str | None = None
+    logs_dir: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+
+def execute(options: RunOptions) -> int:
+    """Run the workflow and print its answer; the exit code."""
+    reporter = Reporter(options.as_json, options.debug, str(options.file))
+    return reporter.guard(lambda: _execute(options))
+
+
+def _execute(options: RunOptions) -> int:
+    if options.dash not in {None, "-"}:
+        raise UsageError(
+            f"unexpected argument {options.dash!r} behind the file",
+            hint=f"a task is given with --task {options.dash!r}, or `-` for standard input",
+        )
+    parsing.only_one(
+        (
+            ("--task", options.task is not None),
+            ("--task-file", options.task_file is not None),
+            ("-", options.dash is not None),
+        )
+    )
+    variables = gather_variables(options.vars_file, options.variables)
+    loaded = load(options.file, variables, options.env_file, options.functions_dir)
+    from devall.app import redactor_of
+
+    redactor = redactor_of(loaded)
+    reporter = Reporter(options.as_json, options.debug, str(options.file), redactor)
+    return reporter.guard(lambda: _run(options, loaded, variables, redactor))
+
+
+def _run(
+    options: RunOptions,
+    loaded: LoadedWorkflow,
+    variables: Mapping[str, JsonValue],
+    redactor: Redactor,
+) -> int:
+    from devall.app import run
+
+    humans, agents = _nodes(loaded, "human"), _nodes(loaded, "agent")
+    answers = gather_answers(options.answers_file, options.answers, humans)
+    models = parsing.parse_choices(options.models, agents, "--model")
+    providers = parsing.parse_choices(options.providers, agents, "--provider")
+    view = choose_view(quiet=options.quiet, redactor=redactor, answering=_answering(loaded))
+    interruption = Interruption(view.note)
+    task = find_task(options, loaded, interruption)
+    if not options.quiet:
+        warn(loaded, redactor)
+    try:
+        result = interruption.run(
+            run(
+                loaded,
+                task=task,
+                variables=variables,
+                answers=answers,
+                env_file=options.env_file,
+                functions_dir=options.functions_dir,
+                models=models,
+                providers=providers,
+                human=TerminalHuman(view, redactor) if can_ask() else None,
+                run_id=options.run_id,
+                logs_dir=options.logs_dir or os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR,
+                on_event=view,
+            )
+        )
+    finally:
+        view.close()
+    return conclude(result, options, redactor)
+
+
+def conclude(result: RunResult, options: RunOptions, redactor: Redactor) -> int:
+    """Say how the run went and print its answer; the exit code."""
+    is_good = result.status == "completed"
+    if not is_good or not options.quiet:
+        write_note(redactor.text(closing_words(result, options)))
+    spared = redactor.at_least(SHORTEST_IN_ANSWERS)
+    if options.as_json:
+        found = result.to_json()
+        found["answer"] = spared.value(found["answer"])
+        write_answer(to_line(found))
+    elif is_good and result.answer is not None:
+        answer = spared.text(result.answer)
+        write_answer(answer if answer.endswith("\n") else answer + "\n")
+    return result.exit_code
+
+
+def closing_words(result: RunResult, options: RunOptions) -> str:
+    """What is said at the end: the error or the open questions, or the totals."""
+    lines: list[str] = []
+    if result.status == "waiting":
+        lines += _open_questions(result, options)
+    elif result.error is not None:
+        lines.append(error_text(result.error, debug=options.debug))
+    if options.quiet:
+        return "\n".join(lines)
+    lines += [f"warning: {warning}" for warning in result.warnings]
+    if result.status == "completed" and result.answer is None:
+        lines.append("the run ended with no answer: no node that could give one has run")
+    lines.append(_totals(result))
+    return "\n".join(lines)
+
+
+def _totals(result: RunResult) -> str:
+    usage = result.usage
+    parts = [
+        f"{result.status.replace('_', ' ')} in {duration(result.seconds)}",
+        count(usage.model_calls, "model call"),
+    ]
+    if usage.tool_calls:
+        parts.append(count(usage.tool_calls, "tool call"))
+    if usage.tokens:
+        at_least = "at least " if usage.unknown_calls else ""
+        parts.append(f"{at_least}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if result.logs_dir is not None:
+        parts.append(f"logs: {result.logs_dir}")
+    return " · ".join(parts)
+
+
+def _open_questions(result: RunResult, options: RunOptions) -> Iterator[str]:
+    import shlex
+
+    yield "waiting for a human:"
+    for path, question in result.waiting:
+        yield f"  {node_of(path)}: {question or '(no question is written)'}"
+    nodes = dict.fromkeys(node_of(path) for path, _ in result.waiting)
+    given = " ".join(f"--answer {shlex.quote(node + '=TEXT')}" for node in nodes)
+    file = shlex.quote(str(options.file))
+    yield f"  hint: run it again with the answer: devall run {file} ... {given}"
+
+
+def load(
+    file: Path,
+    variables: Mapping[str, JsonValue],
+    env_file: Path | None,
+    functions_dir: Path | None,
+) -> LoadedWorkflow:
+    """The workflow in a file.
+
+    Raises:
+        UsageError: there is no such file, or an option's file or folder is missing.
+        ConfigError: the file is wrong.
+    """
+    from devall.app import load_workflow
+
+    if env_file is not None and not env_file.is_file():
+        raise UsageError(f"--env-file {env_file}: there is no such file")
+    return load_workflow(file, variables=variables, env_file=env_file, functions_dir=functions_dir)
+
+
+def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
+    """Say what is doubtful about the file."""
+    if loaded.warnings:
+        from devall.cli.failures import diagnostics_text
+
+        write_note(redactor.text(diagnostics_text(loaded.warnings)) + "\n")
+
+
+def gather_variables(place: Path | None, given: Sequence[str]) -> dict[str, JsonValue]:
+    """The variables of `--vars-file` and `--var`; those of `--var` stand.
+
+    Raises:
+        UsageError: one is not well written.
+    """
+    found: dict[str, JsonValue] = {}
+    if place is not None:
+        values = parsing.read_values(place, "--vars-file", _parse_yaml)
+        found = parsing.check_variables(values, place)
+    return found | parsing.parse_variables(given)
+
+
+def gather_answers(
+    place: Path | None, given: Sequence[str], humans: Sequence[str]
+) -> dict[str, str | Sequence[str]]:
+    """The answers of `--answers` and `--answer`; those of `--answer` stand.
+
+    Raises:
+        UsageError: one is not well written, or is for no human node.
+    """
+    found: dict[str, str | Sequence[str]] = {}
+    if place is not None:
+        values = parsing.read_values(place, "--answers", _parse_yaml)
+        found = parsing.check_answers(values, place, humans)
+    return found | parsing.parse_answers(given, humans)
+
+
+def find_task(options: RunOptions, loaded: LoadedWorkflow, interruption: Interruption) -> str:
+    """The task: as given, from a file, from standard input, or from the person there.
+
+    Raises:
+        UsageError: there is none, and the workflow needs one.
+    """
+    if options.task is not None:
+        return options.task
+    if options.task_file is not None and str(options.task_file) != "-":
+        return parsing.read_text(options.task_file, "--task-file").rstrip("\r\n")
+    if options.task_file is not None or options.dash is not None:
+        return _read_standard_input()
+    graph = loaded.root.config
+    if not needs_task(loaded.root):
+        return ""
+    if can_ask():
+        text = graph.initial_instruction or graph.description or "What is the task?"
+        write_note(clean(text))
+        if task := interruption.run(read_answer("task> ")):
+            return task
+    instruction = graph.initial_instruction.strip()
+    raise UsageError(
+        "this workflow needs a task" + (f" ({instruction})" if instruction else ""),
+        hint="give it with --task TEXT, --task-file PATH, or `-` to read standard input",
+    )
+
+
+def needs_task(graph: LoadedGraph) -> bool:
+    """Whether some node that gets the task does something with it.
+
+    A literal says the same whatever it gets, and a human node asks by itself.
+    """
+    config = graph.config
+    starts = set(config.start)
+    return any(
+        node.type not in {"literal", "human"}
+        for node in config.nodes
+        if config.is_majority_voting or node.id in starts
+    )
+
+
+def _read_standard_input() -> str:
+    if sys.stdin is None:
+        raise UsageError("standard input is closed", hint="give the task with --task TEXT")
+    data = sys.stdin.buffer.read()
+    return parsing.decode(data, "standard input").rstrip("\r\n")
+
+
+def _nodes(loaded: LoadedWorkflow, kind: str) -> list[str]:
+    """Nodes of a kind as options name them: `X`, and `S/X` and `X` in a subgraph."""
+    found = [name for name, node in _walk(loaded.root) if node.type == kind]
+    return list(dict.fromkeys([*found, *(name.rpartition("/")[2] for name in found)]))
+
+
+def _walk(graph: LoadedGraph, prefix: str = "") -> Iterator[tuple[str, Node]]:
+    for node in graph.config.nodes:
+        yield prefix + node.id, node
+    for name, child in graph.subgraphs.items():
+        yield from _walk(child, f"{prefix}{name}/")
+
+
+def _answering(loaded: LoadedWorkflow) -> list[str]:
+    """Nodes whose words may be the run's answer."""
+    graph = loaded.root.config
+    if graph.end:
+        return list(graph.end)
+    sources = {edge.from_ for edge in graph.edges}
+    return [node.id for node in graph.nodes if node.id not in sources]
+
+
+def _parse_yaml(text: str, name: str) -> JsonValue:
+    from devall.loading.document import parse_document
+
+    document = parse_document(text, name)
+    if document.problems:
+        raise UsageError(str(document.problems[0]))
+    return document.root

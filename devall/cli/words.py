@@ -1,0 +1,174 @@
+"""What is said about an event: a line, and at most one text below it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from devall.cli.streams import one_line
+from devall.core.events import (
+    Event,
+    HumanAsked,
+    LoopLeft,
+    LoopRound,
+    ModelCallFailed,
+    ModelCallStarted,
+    NodeFailed,
+    NodeFinished,
+    NodeSkipped,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallStarted,
+    Warned,
+)
+from devall.core.messages import JsonValue
+from devall.telemetry.redaction import Redactor
+
+Tone = Literal["good", "bad", "warning", "question", "tool", "quiet", "plain"]
+
+LONGEST_ARGUMENTS = 80
+"""Characters of a tool's arguments."""
+LONGEST_RESULT = 160
+"""Characters of a tool's result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that is said."""
+
+    tone: Tone
+    text: str
+    body: str = ""
+    """A text that belongs to it: what a node has said."""
+    is_passing: bool = False
+    """Whether a live view shows it anyway while it lasts."""
+    is_one_line: bool = False
+    """Whether its end may be cut to make it fit on one line."""
+
+
+class Teller:
+    """Puts events into words, without secrets; remembers what a later line needs."""
+
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor or Redactor()
+        self._arguments: dict[tuple[str, str], JsonValue] = {}
+
+    def line(self, event: Event) -> Line | None:
+        """What is said about the event; None = nothing."""
+        match event:
+            case NodeFinished():
+                return self._finished(event)
+            case NodeFailed():
+                return self._failed(event)
+            case NodeSkipped():
+                return Line("quiet", f"{self._say(event.node)}: skipped")
+            case LoopRound(round=1):
+                return None
+            case LoopRound():
+                text = f"loop {self._names(event.loop)}: round {event.round}"
+                return Line("quiet", text, is_passing=True)
+            case LoopLeft():
+                how = "left" if event.exited else "ended, as nothing triggered another round,"
+                rounds = count(event.rounds, "round")
+                return Line("quiet", f"loop {self._names(event.loop)}: {how} after {rounds}")
+            case HumanAsked():
+                asked = f"{self._say(event.node)}: asks a human: {self._say(event.question)}"
+                return Line("question", asked, is_passing=True)
+            case Warned():
+                node = f"{self._say(event.node)}: " if event.node else ""
+                return Line("warning", f"{node}{self._say(event.message)} [{event.code}]")
+            case RunStarted():
+                nodes = count(len(event.nodes), "node")
+                return Line("quiet", f"run {event.run_id}: {self._say(event.workflow)}, {nodes}")
+            case _:
+                return self._call(event)
+
+    def call(self, tool: str, arguments: JsonValue) -> str:
+        """A tool call as one would write it: `rand_num(a=1, b=100)`."""
+        shown = self._redactor.value(arguments)
+        if isinstance(shown, dict):
+            named = cast(dict[str, JsonValue], shown)
+            words = ", ".join(f"{name}={_json(value)}" for name, value in named.items())
+        else:
+            words = _json(shown)
+        return f"{self._say(tool)}({one_line(words, LONGEST_ARGUMENTS)})"
+
+    def text(self, text: str) -> str:
+        """A text without secrets."""
+        return self._redactor.text(text)
+
+    def settled(self, text: str) -> str:
+        """The text so far of a stream, without secrets or what may become one."""
+        return self._redactor.settled(text)
+
+    def _call(self, event: Event) -> Line | None:
+        match event:
+            case ModelCallStarted(turn=1, attempt=1):
+                asked = f"{self._say(event.node)}: {self._say(event.model)} is asked"
+                return Line("quiet", asked, is_passing=True)
+            case ModelCallFailed():
+                again = f"; again in {duration(event.wait)}" if event.wait is not None else ""
+                message = self._say(event.message, 400)
+                return Line("warning", f"{self._say(event.node)}: {message}{again}")
+            case ToolCallStarted():
+                self._arguments[event.path, event.call_id] = event.arguments
+                return None
+            case ToolCallFinished():
+                arguments = self._arguments.pop((event.path, event.call_id), {})
+                call = self.call(event.tool, arguments)
+                result = self._say(event.result, LONGEST_RESULT) or "nothing"
+                time = "from the journal" if event.replayed else duration(event.seconds)
+                how = f"failed ({time}): " if event.is_error else f"({time}) → "
+                text = f"{self._say(event.node)}: {call} {how}{result}"
+                return Line("bad" if event.is_error else "tool", text, is_one_line=True)
+            case _:
+                return None
+
+    def _finished(self, event: NodeFinished) -> Line:
+        text = f"{self._visit(event)}: done in {duration(event.seconds)}"
+        said = [message.text for message in event.outputs]
+        if not said:
+            return Line("good", f"{text}, without a word")
+        if not event.log_output:
+            return Line("good", f"{text} (its output is kept out of logs)")
+        return Line("good", text, self.text(said[-1]))
+
+    def _failed(self, event: NodeFailed) -> Line:
+        after = f"{self._visit(event)}: failed after {duration(event.seconds)}"
+        goes_on = "; the run goes on without it" if event.continued else ""
+        text = f"{after}: {self._say(event.message, 1000)} [{event.code}]{goes_on}"
+        return Line("warning" if event.continued else "bad", text)
+
+    def _visit(self, event: NodeFinished | NodeFailed) -> str:
+        return self._say(event.node) + (f" (run {event.visit})" if event.visit > 1 else "")
+
+    def _names(self, loop: tuple[str, ...]) -> str:
+        shown = [self._say(node, 40) for node in loop[:4]]
+        return ", ".join([*shown, "…"] if len(loop) > len(shown) else shown)
+
+    def _say(self, text: str, longest: int = 200) -> str:
+        return one_line(self._redactor.text(text), longest)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `0.04 s`, `3.2 s`, `48 s`, `2 min 05 s`."""
+    if seconds < 0.095:
+        return f"{seconds:.2f} s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: `1 node`, `2 nodes`, `1,200 tokens`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
