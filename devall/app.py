@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
-from devall.core.diagnostics import Diagnostic
-from devall.core.errors import AnswerNeeded, ConfigError, RunCancelled, SetupError, UsageError
+from devall.core.errors import RunCancelled, SetupError, UsageError
 from devall.core.events import Event, RunFinished, RunStarted, Sink, Warned
 from devall.core.ids import is_run_id, new_run_id
 from devall.core.messages import JsonValue, user
@@ -30,7 +29,8 @@ from devall.graph.compile import compile_graph
 from devall.graph.model import Plan
 from devall.graph.rules import check
 from devall.journal.memory import MemoryJournal
-from devall.loading.loader import LoadedGraph, LoadedWorkflow, read_workflow
+from devall.loading import loader
+from devall.loading.loader import LoadedGraph, LoadedWorkflow
 from devall.memory.base import MemoryStore
 from devall.memory.embedding import EmbeddingModel, local_model
 from devall.memory.stores import memory_store
@@ -77,23 +77,6 @@ def functions_for(workflow: Path, functions_dir: Path | None = None) -> Function
     return FunctionCatalog(named, shipped_functions())
 
 
-def inspect_workflow(
-    path: str | Path,
-    *,
-    variables: Mapping[str, JsonValue] | None = None,
-    env_file: Path | None = None,
-    functions_dir: Path | None = None,
-) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
-    """A workflow, if it has no errors, and all that was found: mistakes and doubts.
-
-    Raises:
-        UsageError: there is no such file.
-    """
-    place = Path(path)
-    reading = read_workflow(place, variables=variables, env_file=env_file)
-    return reading
-
-
 def load_workflow(
     path: str | Path,
     *,
@@ -103,17 +86,23 @@ def load_workflow(
 ) -> LoadedWorkflow:
     """A workflow that was read and checked; nothing has run, no server was asked.
 
+    Args:
+        path: The file.
+        variables: Override the `vars` of the file.
+        env_file: Read instead of the `.env` beside the file or in the working directory.
+        functions_dir: The project's own functions, if they are not found upwards of the file.
+
     Raises:
         UsageError: there is no such file.
-        ConfigError: the file is wrong; all mistakes are in it.
+        ConfigError: the file is wrong; all that was found is in it.
     """
-    loaded, found = inspect_workflow(
-        path, variables=variables, env_file=env_file, functions_dir=functions_dir
+    functions = functions_for(Path(path), functions_dir)
+    return loader.load_workflow(
+        path,
+        variables=variables,
+        env_file=env_file,
+        check=lambda graph: check(graph, functions),
     )
-    errors = [each for each in found if each.severity == "error"]
-    if loaded is None or errors:
-        raise ConfigError(found)
-    return loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +282,7 @@ async def run(
         raise UsageError(f"unknown journal {journal!r}", hint="there is `memory`")
     plan = compile_graph(loaded.root)
     composition = _Composition(
-        models=model_source or Models(),
+        models=model_source or Models(loaded.environment.values),
         owns_models=model_source is None,
         functions=functions_for(loaded.path, functions_dir),
         servers=McpServers(),
@@ -331,7 +320,7 @@ def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult
 
 def redactor_of(loaded: LoadedWorkflow) -> Redactor:
     """What hides the secrets of a workflow and of the environment."""
-    return Redactor(loaded.secrets | environment_secrets(os.environ))
+    return Redactor(loaded.secrets | environment_secrets(loaded.environment.values))
 
 
 async def _run(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import devall
-from devall.loading.loader import load_text
+from devall.loading.loader import load_mapping
 from devall.testing.scripted_model import ScriptedModels
 
 LINES = (Path(__file__).parent / "random.jsonl").read_text(encoding="utf-8").splitlines()
@@ -25,7 +25,7 @@ def test_all_are_there() -> None:
 async def test_random_workflow(case: dict[str, Any], compare_calls: Callable[..., None]) -> None:
     expected = case["expected"]
     models = ScriptedModels(case["script"])
-    loaded = load_text(json.dumps(case["workflow"]), name=Path(case["name"] + ".yaml"))
+    loaded = load_mapping(case["workflow"], name=case["name"])
     result = await devall.run(loaded, task=case["script"]["task"], model_source=models)
     assert result.status == "completed", result.error
     assert result.answer == expected["final"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -19,7 +17,7 @@ from devall.edges.conditions import keyword_test
 from devall.engine.scheduler import Command, Delivery, LoopEnded, RoundStarted, Scheduler, Skipped, Start
 from devall.graph.compile import compile_graph
 from devall.graph.model import Plan
-from devall.loading.loader import load_text
+from devall.loading.loader import load_mapping
 
 Say = Callable[[str, int], Sequence[str]]
 """What a node says in its run of that number."""
@@ -34,7 +32,7 @@ def plan_of(edges: Sequence[Mapping[str, Any]], **graph: Any) -> Plan:
         node if isinstance(node, dict) else {"id": node, "type": "passthrough"} for node in nodes
     ]
     data = {"graph": {"start": ["A"], **graph, "nodes": listed, "edges": list(edges)}}
-    return compile_graph(load_text(json.dumps(data), name=Path("plan.yaml")).root)
+    return compile_graph(load_mapping(data).root)
 
 
 def arrow(source: str, target: str, word: str | None = None, **options: Any) -> dict[str, Any]:
@@ -308,7 +306,7 @@ def made(nodes: Sequence[Any], edges: Sequence[Any]) -> Plan:
     return plan_of(edges, nodes=nodes, limits={"max_loop_iterations": 6})
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(graphs(), st.integers(0, 1000), st.randoms(use_true_random=False))
 def test_every_order_of_completions_gives_the_same_messages(
     graph: tuple[list[Any], list[Any]], seed: int, chance: Any
@@ -321,7 +319,7 @@ def test_every_order_of_completions_gives_the_same_messages(
         assert sorted(other.ended) == sorted(first.ended)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(graphs(), st.integers(0, 1000), st.data())
 def test_listing_the_nodes_in_another_order_changes_nothing(
     graph: tuple[list[Any], list[Any]], seed: int, data: st.DataObject
@@ -332,7 +330,7 @@ def test_listing_the_nodes_in_another_order_changes_nothing(
     assert other.seen == first.seen
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(graphs(), st.integers(0, 1000))
 def test_a_plan_serves_any_number_of_runs(graph: tuple[list[Any], list[Any]], seed: int) -> None:
     plan = made(*graph)
