@@ -1,0 +1,56 @@
+"""Where in a file each key and value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from devall.core.diagnostics import Position
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys and indices from the root to a value."""
+
+
+class Place:
+    """Where a value begins, and what is in it; lines and columns count from 1."""
+
+    __slots__ = ("children", "column", "key_column", "key_line", "line")
+
+    def __init__(
+        self,
+        line: int,
+        column: int,
+        children: dict[str, Place] | list[Place] | None = None,
+        key: tuple[int, int] | None = None,
+    ) -> None:
+        self.line = line
+        self.column = column
+        self.children = children
+        self.key_line, self.key_column = key or (line, column)
+
+    def child(self, step: str | int) -> Place | None:
+        """The place of a key or an item; None where there is none."""
+        children = self.children
+        if isinstance(children, dict):
+            return children.get(step) if isinstance(step, str) else None
+        if isinstance(children, list) and isinstance(step, int) and step < len(children):
+            return children[step]
+        return None
+
+    def find(self, path: Sequence[str | int]) -> Place:
+        """The place of the value at the path, or of the deepest part of it that is there."""
+        place = self
+        for step in path:
+            inner = place.child(step)
+            if inner is None:
+                return place
+            place = inner
+        return place
+
+    def position(self, file: str) -> Position:
+        """Where the value begins."""
+        return Position(file, self.line, self.column)
+
+    def key_position(self, file: str) -> Position:
+        """Where the value's key begins; of an item, where the item does."""
+        return Position(file, self.key_line, self.key_column)
