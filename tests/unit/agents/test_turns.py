@@ -465,6 +465,23 @@ async def test_what_ends_the_run_is_no_result_for_the_model(played, scope):
         await agent.run(scope, "go")
 
 
+async def test_no_call_begins_after_the_end_of_the_run(played, scope):
+    began: list[int] = []
+
+    async def work(n: int) -> str:
+        began.append(n)
+        raise RunCancelled
+
+    agent = played(
+        [calls(*(("work", {"n": n}) for n in range(3)))],
+        tools={"work": work},
+        config={"parallel_tool_calls": 1},
+    )
+    with pytest.raises(RunCancelled):
+        await agent.run(scope, "go")
+    assert began == [0]
+
+
 async def test_events_tell_of_calls_and_results(played, scope):
     usage = {"prompt_tokens": 11, "completion_tokens": 3}
     agent = played(

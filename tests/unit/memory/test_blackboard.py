@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -116,6 +117,20 @@ async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
     board = Blackboard("board", tmp_path / "file" / "board.json")
     with pytest.raises(SetupError, match="cannot be written"):
         await board.write(Memory("x"))
+
+
+def test_changes_of_a_store_without_a_file_come_one_after_the_other():
+    records = Records(None)
+    other = threading.Thread(target=records.change, args=(lambda known: [*known, {"text": "b"}],))
+
+    def change(known: Sequence[Record]) -> Sequence[Record]:
+        other.start()
+        other.join(0.1)
+        return [*known, {"text": "a"}]
+
+    records.change(change)
+    other.join()
+    assert records.read() == [{"text": "a"}, {"text": "b"}]
 
 
 def test_a_file_that_stays_locked_is_given_up(tmp_path: Path):

@@ -166,6 +166,14 @@ async def test_another_choice_than_the_files_is_taken():
     assert (await run_once(executor)).outputs[0].text == "from the other"
 
 
+async def test_attachments_can_be_read_by_the_model():
+    models = ScriptedModels()
+    await run_once(AgentExecutor(node_of(), models=models, attachments=str.encode))
+    reader = models.requests["m"][0].attachments
+    assert reader is not None
+    assert reader("x.png") == b"x.png"
+
+
 async def test_memories_are_shared_by_name():
     board = Blackboard("board", None)
     writer = AgentExecutor(
