@@ -60,7 +60,7 @@ class Reporter:
             text = "".join(traceback.format_exception(error)).rstrip()
             write_note(self._clean(text))
         if isinstance(error, ConfigError):
-            write_note(self._clean(diagnostics_text(error.diagnostics)))
+            write_note(self._redactor().text(diagnostics_text(error.diagnostics)))
         elif outcome.error is not None:
             write_note(self._clean(error_text(outcome.error, debug=self.debug)))
         if self.as_json:
@@ -74,7 +74,9 @@ class Reporter:
         found = RunResult(run_id="", workflow=self.file, outcome=outcome).to_json()
         found |= {"run_id": None, "workflow": self.file or None}
         if isinstance(error, ConfigError):
-            found["error"]["diagnostics"] = [to_object(d) for d in error.diagnostics]
+            from devall.loading.reports import as_json
+
+            found["error"]["diagnostics"] = [as_json(each) for each in error.diagnostics]
         return self._redactor().value(found)
 
     def _clean(self, text: str) -> str:
@@ -98,35 +100,9 @@ def error_text(error: ErrorReport, *, debug: bool = False) -> str:
 
 def diagnostics_text(diagnostics: Sequence[Diagnostic]) -> str:
     """All findings, each with its line and a caret, and how many there are."""
-    from devall.loading.diagnostics import render
+    from devall.loading.reports import render_text
 
-    shown = [render(diagnostic) for diagnostic in diagnostics]
-    return "\n\n".join([*shown, summary_of(diagnostics)])
-
-
-def summary_of(diagnostics: Sequence[Diagnostic]) -> str:
-    """How many errors and warnings there are: `2 errors, 1 warning`."""
-    errors = sum(d.severity == "error" for d in diagnostics)
-    warnings = len(diagnostics) - errors
-    parts = [
-        f"{number} {noun}{'' if number == 1 else 's'}"
-        for number, noun in ((errors, "error"), (warnings, "warning"))
-        if number
-    ]
-    return ", ".join(parts) or "no errors"
-
-
-def to_object(diagnostic: Diagnostic) -> dict[str, JsonValue]:
-    """A finding for programs."""
-    return {
-        "code": diagnostic.code,
-        "severity": diagnostic.severity,
-        "message": diagnostic.message,
-        "hint": diagnostic.hint or None,
-        "file": diagnostic.position.file,
-        "line": diagnostic.position.line or None,
-        "column": diagnostic.position.column or None,
-    }
+    return render_text(diagnostics)
 
 
 def to_line(value: JsonValue) -> str:

@@ -11,17 +11,14 @@ from devall.cli.failures import (
     Reporter,
     diagnostics_text,
     error_text,
-    summary_of,
     to_line,
-    to_object,
 )
 from devall.cli.run import gather_variables
 from devall.cli.streams import write_answer, write_note
-from devall.core.diagnostics import Diagnostic
+from devall.core.diagnostics import Diagnostic, Position
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 from devall.core.outcome import ErrorReport
-from devall.telemetry.redaction import without_named
 
 Format = Literal["text", "json", "github"]
 
@@ -73,7 +70,8 @@ def _execute(options: ValidateOptions) -> int:
         case "json":
             write_answer(to_line(_as_object(findings)))
         case "github":
-            write_answer("".join(f"{line}\n" for f in findings for line in to_annotations(f)))
+            lines = [_annotations(finding) for finding in findings]
+            write_answer("".join(f"{line}\n" for line in lines if line))
         case _:
             assert_never(options.format)
     return max((finding.exit_code for finding in findings), default=0)
@@ -99,22 +97,24 @@ def _print_text(findings: Sequence[Finding]) -> None:
         if finding.error is not None:
             write_note(error_text(finding.error))
         elif finding.diagnostics:
-            write_answer(without_named(diagnostics_text(finding.diagnostics)) + "\n\n")
+            write_answer(diagnostics_text(finding.diagnostics) + "\n")
         else:
             write_answer(f"{finding.file}: ok\n")
     if len(findings) > 1:
-        found = [diagnostic for finding in findings for diagnostic in finding.diagnostics]
-        write_note(f"{len(findings)} files: {summary_of(found)}")
+        wrong = sum(finding.exit_code != 0 for finding in findings)
+        write_note(f"{len(findings)} files, {wrong} of them wrong")
 
 
 def _as_object(findings: Sequence[Finding]) -> dict[str, JsonValue]:
+    from devall.loading.reports import as_json
+
     return {
         "exit_code": max((finding.exit_code for finding in findings), default=0),
         "files": [
             {
                 "file": str(finding.file),
                 "valid": finding.exit_code == 0,
-                "diagnostics": [to_object(d) for d in finding.diagnostics],
+                "diagnostics": [as_json(each) for each in finding.diagnostics],
                 "error": finding.error
                 and {
                     "code": finding.error.code,
@@ -127,27 +127,12 @@ def _as_object(findings: Sequence[Finding]) -> dict[str, JsonValue]:
     }
 
 
-def to_annotations(finding: Finding) -> list[str]:
-    """The findings as workflow commands of GitHub Actions, one a line."""
-    if finding.error is not None:
-        file = _property(str(finding.file))
-        return [f"::error file={file},title=devall::{_data(finding.error.message)}"]
-    lines: list[str] = []
-    for diagnostic in finding.diagnostics:
-        place = diagnostic.position
-        settings = f"file={_property(place.file)}"
-        if place.line:
-            settings += f",line={place.line},col={place.column}"
-        settings += f",title={_property(f'devall {diagnostic.code}')}"
-        hint = f"\n{diagnostic.hint}" if diagnostic.hint else ""
-        text = _data(without_named(diagnostic.message + hint))
-        lines.append(f"::{diagnostic.severity} {settings}::{text}")
-    return lines
+def _annotations(finding: Finding) -> str:
+    """The findings as commands of GitHub Actions, one a line."""
+    from devall.loading.reports import render_github
 
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    if finding.error is None:
+        return render_github(finding.diagnostics)
+    error = finding.error
+    found = Diagnostic(error.code, error.message, Position(str(finding.file)), error.hint)
+    return render_github([found])

@@ -361,6 +361,8 @@ def _dot_arrow(arrow: Arrow) -> str:
 
 
 def _dot_text(text: str) -> str:
-    """A quoted text; a line break is drawn as one."""
+    """A quoted text; a line break is drawn as one, an entity (`&lt;`) as it is written."""
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-    return '"' + clean.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    for char, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("&", "&amp;")):
+        clean = clean.replace(char, escaped)
+    return f'"{clean}"'
