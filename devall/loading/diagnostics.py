@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from devall.config import nodes, tools
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.messages import JsonValue
 from devall.loading import keys
@@ -58,6 +57,8 @@ class Finding:
 
     path: Path
     diagnostic: Diagnostic
+    is_echo: bool = False
+    """Whether another finding says it better: a key is missing since it is misspelt."""
 
 
 def of_schema(error: ValidationError, document: Document, values: JsonValue) -> list[Finding]:
@@ -139,6 +140,7 @@ class _Explained:
         self._value = value_at(values, self._path)
         self._raw = value_at(document.root, self._path)
         self._place = document.place.find(self._path)
+        self._is_echo = False
 
     def finding(self) -> Finding:
         message, hint = self._words()
@@ -150,7 +152,9 @@ class _Explained:
             position = self._place.key_position(self._document.name)
         elif self._type == "missing" and path[-1:] != self._loc[-1:]:
             path = (*path, self._loc[-1])
-        return Finding(path, Diagnostic(code, subject + message, position, hint))
+        return Finding(
+            path, Diagnostic(code, subject + message, position, hint), is_echo=self._is_echo
+        )
 
     def _words(self) -> tuple[str, str]:
         """The message, and what would be right."""
@@ -166,7 +170,7 @@ class _Explained:
             given = self._mapping().get("type")
             if given is not None:
                 return f"`type` must be text, not {in_words(given)}", ""
-            return f"{name} has no `type`", f"one of {', '.join(self._kinds())}"
+            return f"{name} has no `type`", f"one of {', '.join(keys.kinds_at(self._loc))}"
         if kind in _WANTED:
             return f"{name} must be {_WANTED[kind]}, not {self._is()}", self._type_hint()
         if kind in {"string_too_short", "too_short"}:
@@ -191,6 +195,8 @@ class _Explained:
             return "the file"
         if isinstance(self._path[-1], int):
             return f"item {self._path[-1] + 1} of `{names[-1]}`" if names else "an item"
+        if len(names) > 1 and keys.model_at(self._loc) is None:  # an entry of a free mapping
+            return f"`{names[-2]}.{names[-1]}`"
         return f"`{names[-1]}`"
 
     def _missing(self) -> tuple[str, str]:
@@ -202,6 +208,7 @@ class _Explained:
         known = keys.legal_keys(model) if model else ()
         stray = [each for each in self._mapping() if each not in known]
         near = keys.nearest(key, stray)
+        self._is_echo = bool(near) and keys.nearest(near[0], known) == [key]
         hint = f"is `{near[0]}` meant for it?" if near else _MISSING_HINTS.get(key, "")
         return f"`{key}` is missing in {where}", hint
 
@@ -223,7 +230,11 @@ class _Explained:
 
     def _unknown_value(self, name: str) -> tuple[str, str]:
         is_type = self._type == "union_tag_invalid"
-        known = self._kinds() if is_type else _quoted_words(str(self._context.get("expected")))
+        known = (
+            keys.kinds_at(self._loc)
+            if is_type
+            else _quoted_words(str(self._context.get("expected")))
+        )
         if is_type:
             name = "`type`"
             self._place = self._place.find(("type",))
@@ -240,20 +251,11 @@ class _Explained:
         short = raw if len(raw) <= 40 else f"{raw[:40]}..."
         return f"{name} cannot be `{short}`", f"{hint}one of {', '.join(known)}"
 
-    def _kinds(self) -> list[str]:
-        """The types that a union has."""
-        expected = _quoted_words(str(self._context.get("expected_tags", "")))
-        if expected:
-            return [each for each in expected if each != "always"]
-        for union in (nodes.Node, nodes.MemoryStore, tools.ToolSource):
-            kinds = keys.kinds(union)
-            if len(self._path) > 1 and self._path[-2] == _LISTS[union]:
-                return kinds
-        return []
-
     def _is(self) -> str:
         """What the value is, in words; where it came from, if it was a variable's."""
         words = in_words(self._value)
+        if isinstance(self._value, float) and _WANTED.get(self._type) == "a whole number":
+            words = "a fraction"
         if self._raw != self._value and isinstance(self._raw, str):
             return f"{words} (from `{self._raw.strip()}`)"
         return words
@@ -297,11 +299,6 @@ class _Explained:
         return found[0] if found else ""
 
 
-_LISTS: dict[Any, str] = {
-    nodes.Node: "nodes",
-    nodes.MemoryStore: "memory",
-    tools.ToolSource: "tooling",
-}
 _MISSING_HINTS = {
     "graph": "a workflow has `version`, `vars` and `graph`",
     "start": "name the node, or the list of nodes, that gets the task",
@@ -317,19 +314,23 @@ def is_secret_key(key: str) -> bool:
 
 
 def _subject(root: JsonValue, path: Path) -> str:
-    said: list[str] = []
-    for at, step in enumerate(path[:-1]):
-        index = path[at + 1]
-        if not isinstance(index, int) or len(path) <= at + 2:
+    """What of a graph a path is in, for the head of a message: "node S/A: ", "edge A -> B: "."""
+    ids: list[str] = []
+    edge = ""
+    for at in range(1, len(path)):
+        if not isinstance(path[at], int):
             continue
-        item = value_at(root, path[: at + 2])
-        if not isinstance(item, dict):
-            continue
-        mapping = cast("dict[str, JsonValue]", item)
-        if step == "nodes" and isinstance(mapping.get("id"), str):
-            said.append(f"node {mapping['id']}")
-        elif step == "edges" and isinstance(mapping.get("from"), str):
-            said.append(f"edge {mapping['from']} -> {mapping.get('to')}")
+        item = value_at(root, path[: at + 1])
+        mapping = cast("dict[str, JsonValue]", item) if isinstance(item, dict) else {}
+        name, source, target = (mapping.get(key) for key in ("id", "from", "to"))
+        if path[at - 1] == "nodes" and isinstance(name, str):
+            ids.append(name)
+        elif path[at - 1] == "edges" and isinstance(source, str):
+            edge = (
+                f"edge {source} -> {target}" if isinstance(target, str) else f"edge from {source}"
+            )
+    node = [f"node {'/'.join(ids)}"] if ids else []
+    said = [*node, edge] if edge else node
     return f"{', '.join(said)}: " if said else ""
 
 

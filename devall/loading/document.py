@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,13 @@ def parse_document(text: str, name: str) -> Document:
         )
     else:
         return Document(name, text, root, place, tuple(tree.problems))
-    return Document(name, text, problems=(*tree.problems, found), is_readable=False)
+    document = Document(name, text, problems=(*tree.problems, found), is_readable=False)
+    line, column = found.position.line, found.position.column
+    if found.code == "syntax" and document.line(line)[column - 2 : column] == "${":
+        message = "a variable between brackets must be quoted: YAML takes its brace for its own"
+        found = Diagnostic("syntax", message, Position(name, line, column - 1), 'write "${NAME}"')
+        return replace(document, problems=(*tree.problems, found))
+    return document
 
 
 def parse_value(text: str) -> JsonValue:

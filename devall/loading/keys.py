@@ -101,11 +101,6 @@ def kind(model: Model) -> str:
     return str(get_args(model.model_fields["type"].annotation)[0])
 
 
-def kinds(union: Any) -> list[str]:
-    """The values of `type` that a union of models knows."""
-    return [kind(model) for model in _members(union)]
-
-
 @cache
 def legal_keys(model: Model) -> tuple[str, ...]:
     """The keys of a mapping, in the order of the format."""
@@ -118,13 +113,23 @@ def legal_keys(model: Model) -> tuple[str, ...]:
 
 def model_at(loc: Sequence[str | int]) -> Model | None:
     """The mapping that pydantic's location of a finding stands in; its last step is the key."""
+    current = _annotation_at(loc[:-1])
+    return cast("Model", current) if _is_model(current) else None
+
+
+def kinds_at(loc: Sequence[str | int]) -> list[str]:
+    """The values of `type` that are known at a location."""
+    found = [kind(model) for model in _members(_annotation_at(loc))]
+    return [each for each in found if each != "always"]  # files write a boolean
+
+
+def _annotation_at(loc: Sequence[str | int]) -> Any:
     current: Any = Workflow
-    for step in loc[:-1]:
+    for step in loc:
         current = _step(_plain(current), step)
         if current is None:
             return None
-    current = _plain(current)
-    return current if _is_model(current) else None
+    return _plain(current)
 
 
 def where_else(key: str, model: Model, loc: Sequence[str | int]) -> list[str]:

@@ -229,7 +229,7 @@ class _Load:
                 for each in of_schema(error, document, values)
                 if not any(each.path[: len(path)] == path for path in expansion.unknown)
             ]
-            self.diagnostics += [each.diagnostic for each in findings]
+            self.diagnostics += [each.diagnostic for each in findings if not each.is_echo]
             config = None
         if config is None or expansion.unknown:
             values, flaws = repair(values, findings, expansion.unknown)

@@ -139,10 +139,9 @@ class Scope:
         near = difflib.get_close_matches(name, [*known, *self._outside.environment.values], 3, 0.7)
         near = list(dict.fromkeys(near))
         rest = [each for each in sorted(known) if each not in near][:8]
-        said = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else []
-        said += [f"{'also ' if near else ''}known: {', '.join(rest)}"] if rest else []
-        said.append(f"set {name} in `vars`, the environment or .env; `$${{` is a literal `${{`")
-        return "; ".join(said)
+        said = f"did you mean {' or '.join(f'`{each}`' for each in near)}? " if near else ""
+        said += f"known: {', '.join(rest)}; " if rest else ""
+        return f"{said}set it in `vars`, the environment or .env; `$${{` is a literal `${{`"
 
     def expand(
         self, text: str, *, is_certain: bool = True
