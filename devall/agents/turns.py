@@ -16,7 +16,7 @@ from devall.agents.thinking import THINKERS, Thinker, Thought
 from devall.config.agents import AgentConfig
 from devall.core.errors import LimitReached, OutputTruncated, SetupError
 from devall.core.events import Warned
-from devall.core.messages import JsonValue, Message, ToolCall
+from devall.core.messages import NOTHING, JsonValue, Message, ToolCall
 from devall.core.ports import NodeResult, Scope
 from devall.models.base import AttachmentReader, ChatModel, ChatReply, ToolSchema
 from devall.tools.base import ToolSpec
@@ -184,7 +184,9 @@ class _Run:
         """The model's answer without tools; calls that it makes all the same are not run."""
         reply = await self._requests.send(messages, params=self._sent(has_tools=False))
         self._warn_if_cut(reply)
-        return replace(reply.message, source=self._agent.id, tool_calls=())
+        message = replace(reply.message, source=self._agent.id)
+        # What the provider put beside the calls may name them: sent back, they would be open.
+        return replace(message, tool_calls=(), extra=NOTHING) if message.tool_calls else message
 
     def _warn_if_cut(self, reply: ChatReply) -> None:
         if reply.finish_reason in {"length", "content_filter"}:

@@ -45,12 +45,13 @@ async def test_no_tools_are_offered_when_thinking_and_the_exchange_is_remembered
 
 async def test_a_call_made_when_thinking_is_not_run(played, scope):
     ran: list[str] = []
-    replies = ["first", {"text": "second", "tool_calls": [{"name": "now", "arguments": {}}]}]
+    second = {"text": "second", "extra": {"responses_output": [{"type": "function_call"}]}}
+    replies = ["first", second | {"tool_calls": [{"name": "now", "arguments": {}}]}]
     agent = played(replies, tools={"now": lambda: ran.append("x")}, config=REFLECT)
     result = await agent.run(scope, "when?")
     assert ran == []
     assert result.outputs[0].text == "second"
-    assert result.remembered[-1].tool_calls == ()
+    assert result.remembered == (assistant("second", "A"),)
 
 
 async def test_the_second_request_is_the_next_turn(played, scope):
