@@ -7,7 +7,7 @@ import difflib
 import os
 import tempfile
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,13 +16,15 @@ from typing import Any, Literal
 from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
 from devall.core.errors import RunCancelled, SetupError, UsageError
-from devall.core.events import Event, RunFinished, RunStarted, Sink, Warned
+from devall.core.events import RunFinished, RunStarted, Sink, Warned
 from devall.core.ids import is_run_id, new_run_id
 from devall.core.messages import JsonValue, user
 from devall.core.outcome import COMPLETED, Outcome, outcome_of
 from devall.core.ports import HumanChannel
+from devall.core.usage import Usage
+from devall.edges.rules import rule_of
 from devall.engine.answer import Answer, find_answer
-from devall.engine.context import Run
+from devall.engine.context import Parts, Run
 from devall.engine.result import RunResult
 from devall.engine.runner import GraphRun, run_inside
 from devall.graph.compile import compile_graph
@@ -37,7 +39,7 @@ from devall.memory.stores import memory_store
 from devall.models.base import ModelChoice, ModelSource
 from devall.models.providers import WITHOUT_KEY, Models
 from devall.nodes.agent import AgentExecutor, choice_of
-from devall.nodes.build import Surroundings, assemble
+from devall.nodes.build import Surroundings, executor_of, is_immediate
 from devall.nodes.channels import GivenAnswers
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.shipped import shipped_functions
@@ -137,8 +139,23 @@ class _Composition:
         default_factory=dict[int, dict[str, MemoryStore]]
     )
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(self.human, self.functions, self.workspace, self.agent)
+    def assemble(self, plan: Plan, prefix: str) -> Parts:
+        """The code of one run of a graph, whose nodes' names begin with `prefix`.
+
+        Raises:
+            SetupError: a function of an edge cannot be found or loaded.
+        """
+        around = Surroundings(self.human, self.workspace, self.agent)
+        executors = tuple(executor_of(plan, node.config, prefix, around) for node in plan.nodes)
+        return Parts(
+            executors=executors,
+            immediate=tuple(is_immediate(node.config) for node in plan.nodes),
+            rules=tuple(
+                rule_of(edge, plan.places.get(edge.index, ""), self.functions)
+                for edge in plan.edges
+            ),
+            closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
+        )
 
     def agent(self, plan: Plan, node: AgentNode, name: str) -> AgentExecutor:
         """The executor of an agent node."""
@@ -338,7 +355,7 @@ async def _run(
         run_id,
         MemoryJournal(),
         (sinks,) if sinks else (),
-        lambda graph, prefix: assemble(graph, prefix, composition.surroundings()),
+        composition.assemble,
         run_inside,
     )
     composition.emit = state.emit
@@ -410,9 +427,7 @@ def _redacted(outcome: Outcome, redactor: Redactor) -> Outcome:
         return outcome
     return replace(
         outcome,
-        error=replace(
-            error, message=redactor.text(error.message), hint=redactor.text(error.hint)
-        ),
+        error=replace(error, message=redactor.text(error.message), hint=redactor.text(error.hint)),
     )
 
 
@@ -427,7 +442,7 @@ async def _undisturbed(work: Coroutine[Any, Any, None]) -> None:
 
 
 @contextmanager
-def _folder(run_id: str | None, logs_dir: str | Path | None) -> Iterator[tuple[str, Path]]:
+def _folder(run_id: str | None, logs_dir: str | Path | None) -> Generator[tuple[str, Path]]:
     """The run's name and its folder; a folder that is not to be kept is gone afterwards.
 
     Raises:

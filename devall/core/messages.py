@@ -134,6 +134,13 @@ def assistant(text: str, source: str = "") -> Message:
     return Message("assistant", text, source)
 
 
+def as_input(message: Message) -> Message:
+    """The message as it arrives at another node: from a user, unless it keeps its role."""
+    if message.role == "user" or message.preserve_role:
+        return message
+    return replace(message, role="user")
+
+
 def to_json(message: Message) -> dict[str, JsonValue]:
     """The message as a JSON object; fields at their default are left out."""
     found: dict[str, JsonValue] = {"role": message.role}

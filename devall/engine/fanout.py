@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
 from devall.config.edges import Dynamic
-from devall.core.messages import Message
+from devall.core.messages import Message, as_input
 from devall.core.ports import NodeResult
 from devall.engine.inbox import Inputs
 from devall.engine.splitting import split_messages
@@ -57,7 +57,7 @@ async def _reduce(
         )
         if len(results) == 1:
             return NodeResult(results[0].outputs)
-        units = tuple(result.outputs[-1] for result in results if result.outputs)
+        units = tuple(as_input(result.outputs[-1]) for result in results if result.outputs)
         if not units:
             return NodeResult()
 

@@ -1,4 +1,4 @@
-"""The code of a graph's nodes and edges, from what the file says."""
+"""The code of a graph's nodes, from what the file says."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from devall.config.nodes import (
     SubgraphNode,
 )
 from devall.core.ports import HumanChannel
-from devall.edges.rules import EdgeFunctions, rule_of
-from devall.engine.context import Executor, Parts
+from devall.engine.context import Executor
 from devall.graph.model import Plan
 from devall.nodes.agent import AgentExecutor
 from devall.nodes.human import HumanExecutor
@@ -30,39 +29,31 @@ from devall.nodes.python import PythonExecutor
 from devall.nodes.subgraph import SubgraphExecutor
 from devall.workspace import Workspace
 
-_IMMEDIATE = (LiteralNode, PassthroughNode, LoopCounterNode)
-"""Kinds whose executors never wait for anything."""
-
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What nodes need from outside of the graph."""
 
     human: HumanChannel
-    functions: EdgeFunctions
     workspace: Workspace
     agent: Callable[[Plan, AgentNode, str], AgentExecutor]
     """Makes the executor of an agent; the text is its name (`S/X` in a subgraph)."""
 
 
-def assemble(plan: Plan, prefix: str, around: Surroundings) -> Parts:
-    """The code of one run of a graph.
+def is_immediate(node: Node) -> bool:
+    """Whether the node's executor never waits for anything."""
+    return isinstance(node, LiteralNode | PassthroughNode | LoopCounterNode)
 
-    Raises:
-        SetupError: a key, an extra, a function or a file that a node needs is missing.
+
+def executor_of(plan: Plan, node: Node, prefix: str, around: Surroundings) -> Executor:
+    """The executor of a node, for one run of its graph.
+
+    Args:
+        plan: The node's graph.
+        node: As the file has it.
+        prefix: What the node's name begins with: `S/` in subgraph S.
+        around: What it needs from outside.
     """
-    executors = tuple(_executor(plan, node.config, prefix, around) for node in plan.nodes)
-    return Parts(
-        executors=executors,
-        immediate=tuple(isinstance(node.config, _IMMEDIATE) for node in plan.nodes),
-        rules=tuple(
-            rule_of(edge, plan.places.get(edge.index, ""), around.functions) for edge in plan.edges
-        ),
-        closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
-    )
-
-
-def _executor(plan: Plan, node: Node, prefix: str, around: Surroundings) -> Executor:
     match node:
         case AgentNode():
             return around.agent(plan, node, prefix + node.id)
