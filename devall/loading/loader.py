@@ -277,7 +277,7 @@ class _Load:
             config,
             inside.file,
             subgraphs,
-            lambda steps: place.find(steps).position(name),
+            lambda steps: place.find_written(steps).position(name),
             missing,
             flaws,
         )

@@ -47,6 +47,19 @@ class Place:
             place = inner
         return place
 
+    def find_written(self, path: Sequence[str | int]) -> Place:
+        """Like `find`, where the file may have a short form of what the path says.
+
+        An item of a list may be written without the list, and a `config` block left out.
+        """
+        place = self
+        for step in path:
+            inner = place.child(step)
+            if inner is None and step != "config" and not isinstance(step, int):
+                return place
+            place = inner or place
+        return place
+
     def position(self, file: str) -> Position:
         """Where the value begins."""
         return Position(file, self.line, self.column)

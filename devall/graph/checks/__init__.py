@@ -1,0 +1,1 @@
+"""The rules of rules.py, by what they look at."""

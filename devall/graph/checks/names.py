@@ -1,0 +1,154 @@
+"""Rules about names that must be known elsewhere: functions, memory stores, tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Protocol, runtime_checkable
+
+from devall.config.agents import AgentConfig
+from devall.config.edges import FunctionCondition, FunctionProcess
+from devall.config.nodes import AgentNode
+from devall.config.tools import FunctionSource
+from devall.core.diagnostics import Diagnostic
+from devall.graph.checks.shape import Shape
+from devall.loading.keys import nearest
+from devall.loading.places import Path
+from devall.plugins.functions import ALL, Kind, Trouble
+
+
+class FunctionNames(Protocol):
+    """What is known of functions by name, without importing any."""
+
+    def check(self, kind: Kind, name: str) -> Trouble | None:
+        """What is wrong with a name; None = it stands for a function."""
+        ...
+
+
+@runtime_checkable
+class ToolNames(Protocol):
+    """Tells which tools a name stands for; a catalogue may know that."""
+
+    def tool_names(self, name: str) -> tuple[str, ...]:
+        """The names of the tools that `module:All` or another name stands for."""
+        ...
+
+
+def check_functions(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
+    """Functions that edges and agents name, and that are not there."""
+    for way in shape.ways:
+        edge, path = way.edge, ("edges", way.index)
+        if not way.is_sound:
+            continue
+        subject = f"edge {edge.from_} -> {edge.to}"
+        if isinstance(edge.condition, FunctionCondition):
+            at = (*path, "condition", "config", "name")
+            name = edge.condition.config.name
+            yield from _check_function(shape, functions, "edge", name, at, subject)
+        if isinstance(edge.process, FunctionProcess):
+            at = (*path, "process", "config", "name")
+            name = edge.process.config.name
+            yield from _check_function(shape, functions, "edge_processor", name, at, subject)
+    for number, node in enumerate(shape.nodes):
+        if not isinstance(node, AgentNode):
+            continue
+        for source, at in _function_sources(node.config, number):
+            for index, tool in enumerate(source.config.tools):
+                path = (*at, index, "name")
+                subject = f"node {node.id}"
+                yield from _check_function(shape, functions, "tool", tool.name, path, subject)
+
+
+def check_memory(shape: Shape) -> Iterator[Diagnostic]:
+    """Stores that agents name, and that are not there; names that two stores have."""
+    known: dict[str, int] = {}
+    for index, store in enumerate(shape.loaded.config.memory):
+        if store.name in known:
+            yield shape.diagnostic(
+                "duplicate-memory",
+                f"there is a memory store `{store.name}` already",
+                ("memory", index, "name"),
+                "names of stores are unique",
+                "error",
+            )
+        known.setdefault(store.name, index)
+    if "memory" in shape.loaded.flaws.keys:
+        return
+    for number, node in enumerate(shape.nodes):
+        if not isinstance(node, AgentNode):
+            continue
+        for index, attached in enumerate(node.config.memories):
+            if attached.name in known:
+                continue
+            near = nearest(attached.name, known)
+            hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+            if not known:
+                hint = "the graph has no `memory`: define the store there"
+            yield shape.diagnostic(
+                "unknown-memory",
+                f"node {node.id}: there is no memory store `{attached.name}`",
+                ("nodes", number, "config", "memories", index, "name"),
+                hint,
+                "error",
+            )
+
+
+def check_tools(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
+    """Tools of one agent that have the same name, as far as it can be told beforehand."""
+    for number, node in enumerate(shape.nodes):
+        if not isinstance(node, AgentNode):
+            continue
+        seen: dict[str, tuple[Path, str]] = {}
+        for source, at in _function_sources(node.config, number):
+            for index, tool in enumerate(source.config.tools):
+                for own in _names(tool.name, functions):
+                    if not _is_offered(own, source):
+                        continue
+                    name = f"{source.prefix}_{own}" if source.prefix else own
+                    first = seen.setdefault(name, ((*at, index), tool.name))
+                    if first[0] == (*at, index):
+                        continue
+                    is_same = first[0][:-1] == at and not _are_different(first[1], tool.name)
+                    yield shape.diagnostic(
+                        "duplicate-tool",
+                        f"node {node.id}: two tools are called `{name}`",
+                        (*at, index, "name"),
+                        "leave one of them out" if is_same else "give one source a `prefix`",
+                        "warning" if is_same else "error",
+                    )
+
+
+def _check_function(
+    shape: Shape, functions: FunctionNames, kind: Kind, name: str, path: Path, subject: str
+) -> Iterator[Diagnostic]:
+    trouble = functions.check(kind, name)
+    if trouble is not None:
+        message = f"{subject}: {trouble.message}"
+        yield shape.diagnostic("unknown-function", message, path, trouble.hint, "error")
+
+
+def _function_sources(
+    config: AgentConfig, number: int
+) -> Iterator[tuple[FunctionSource, tuple[str | int, ...]]]:
+    for index, source in enumerate(config.tooling):
+        if isinstance(source, FunctionSource):
+            yield source, ("nodes", number, "config", "tooling", index, "config", "tools")
+
+
+def _names(name: str, functions: FunctionNames) -> tuple[str, ...]:
+    """The tools' own names, as far as they are known."""
+    module, colon, attribute = name.partition(":")
+    if attribute == ALL:
+        return functions.tool_names(name) if isinstance(functions, ToolNames) else ()
+    return (attribute.rpartition(".")[2] if colon else module,)
+
+
+def _is_offered(name: str, source: FunctionSource) -> bool:
+    included = not source.include or any(fnmatchcase(name, each) for each in source.include)
+    return included and not any(fnmatchcase(name, each) for each in source.exclude)
+
+
+def _are_different(first: str, second: str) -> bool:
+    """Whether two names of one source are certainly those of two functions."""
+    one, other = first.partition(":"), second.partition(":")
+    return bool(one[1] and other[1]) and one[0] != other[0]

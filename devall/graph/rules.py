@@ -1,0 +1,37 @@
+"""Rules over a loaded graph: what would go wrong, or do nothing, when it runs."""
+
+from __future__ import annotations
+
+from devall.core.diagnostics import Diagnostic
+from devall.graph.checks.loops import check_loops
+from devall.graph.checks.names import FunctionNames, check_functions, check_memory, check_tools
+from devall.graph.checks.shape import Shape
+from devall.graph.checks.structure import check_structure
+from devall.loading.loader import LoadedGraph
+
+__all__ = ["FunctionNames", "check"]
+
+
+def check(loaded: LoadedGraph, functions: FunctionNames) -> list[Diagnostic]:
+    """All findings about a graph and the graphs within its nodes.
+
+    An error is what cannot run; a warning what can hardly be meant. Nothing is said about parts
+    that stand in for something broken.
+    """
+    found: list[Diagnostic] = []
+    seen: set[int] = set()
+    queue = [loaded]
+    for graph in queue:  # it grows
+        if id(graph) in seen:
+            continue
+        seen.add(id(graph))
+        queue += graph.subgraphs.values()
+        shape = Shape(graph)
+        found += shape.problems
+        found += check_structure(shape)
+        if shape.is_whole:
+            found += check_loops(shape)
+        found += check_functions(shape, functions)
+        found += check_memory(shape)
+        found += check_tools(shape, functions)
+    return found
