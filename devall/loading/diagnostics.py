@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,7 +171,9 @@ class _Explained:
             given = self._mapping().get("type")
             if given is not None:
                 return f"`type` must be text, not {in_words(given)}", ""
-            return f"{name} has no `type`", f"one of {', '.join(keys.kinds_at(self._loc))}"
+            near = keys.nearest("type", self._mapping())
+            hint = f"is `{near[0]}` meant for it? " if near else ""
+            return f"{name} has no `type`", f"{hint}one of {', '.join(keys.kinds_at(self._loc))}"
         if kind in _WANTED:
             return f"{name} must be {_WANTED[kind]}, not {self._is()}", self._type_hint()
         if kind in {"string_too_short", "too_short"}:
@@ -178,9 +181,9 @@ class _Explained:
         if kind == "finite_number":
             return f"{name} must be a finite number", "leave the key out for no bound"
         if _CODES.get(kind) == "out-of-range":
-            bound = next(iter(self._context.values()), "")
+            bound = float(next(iter(self._context.values()), 0))
             words = {"greater_than": "above", "greater_than_equal": "at least"}
-            return f"{name} must be {words.get(kind, 'within')} {bound}", ""
+            return f"{name} must be {words.get(kind, 'within')} {bound:g}", ""
         hint = f"known: {self._context['known'] or 'none'}" if "known" in self._context else ""
         return f"{name}: {self._text}", hint
 
@@ -195,7 +198,7 @@ class _Explained:
             return "the file"
         if isinstance(self._path[-1], int):
             return f"item {self._path[-1] + 1} of `{names[-1]}`" if names else "an item"
-        if len(names) > 1 and keys.model_at(self._loc) is None:  # an entry of a free mapping
+        if len(names) > 1 and keys.is_free(self._loc):
             return f"`{names[-2]}.{names[-1]}`"
         return f"`{names[-1]}`"
 
@@ -244,7 +247,7 @@ class _Explained:
         if is_type and value == "mcp" and "mcp_remote" in known:
             return "there is no type `mcp`", _LEGACY_MCP
         if not isinstance(value, str):
-            return f"{name} must be one of {', '.join(known)}, not {self._is()}", ""
+            return f"{name} must be one of {', '.join(known)}, not {in_words(value)}", ""
         near = keys.nearest(value, known)
         hint = f"did you mean `{near[0]}`? " if near else ""
         raw = str(value_at(self._raw, ("type",)) if is_type else self._raw)
@@ -255,7 +258,7 @@ class _Explained:
         """What the value is, in words; where it came from, if it was a variable's."""
         words = in_words(self._value)
         if isinstance(self._value, float) and _WANTED.get(self._type) == "a whole number":
-            words = "a fraction"
+            words = "a fraction" if math.isfinite(self._value) else "an infinite one"
         if self._raw != self._value and isinstance(self._raw, str):
             return f"{words} (from `{self._raw.strip()}`)"
         return words
@@ -266,7 +269,11 @@ class _Explained:
         wanted = _WANTED[self._type]
         if raw != value and isinstance(raw, str):
             name = re.search(r"\$\{(\w+)", raw)
-            if name and isinstance(value, str) and wanted != "text":
+            if wanted == "text":
+                return "quote the variable's value where it is set, or write more text around it"
+            known = value_at(self._document.root, ("vars",))
+            is_own = name is not None and isinstance(known, dict) and name[1] in known
+            if name and isinstance(value, str) and not is_own:
                 return (
                     f"a variable of the environment is text: `$({name[1]}: default)`"
                     " reads it as YAML"
@@ -323,7 +330,7 @@ def _subject(root: JsonValue, path: Path) -> str:
         item = value_at(root, path[: at + 1])
         mapping = cast("dict[str, JsonValue]", item) if isinstance(item, dict) else {}
         name, source, target = (mapping.get(key) for key in ("id", "from", "to"))
-        if path[at - 1] == "nodes" and isinstance(name, str):
+        if path[at - 1] == "nodes" and isinstance(name, str) and name:
             ids.append(name)
         elif path[at - 1] == "edges" and isinstance(source, str):
             edge = (

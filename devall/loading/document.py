@@ -116,12 +116,28 @@ def parse_document(text: str, name: str) -> Document:
     else:
         return Document(name, text, root, place, tuple(tree.problems))
     document = Document(name, text, problems=(*tree.problems, found), is_readable=False)
-    line, column = found.position.line, found.position.column
-    if found.code == "syntax" and document.line(line)[column - 2 : column] == "${":
+    return replace(document, problems=(*tree.problems, _seen(found, document)))
+
+
+def _seen(found: Diagnostic, document: Document) -> Diagnostic:
+    """The finding, or a better one where the text before its place tells more."""
+    at = found.position
+    line = document.line(at.line)
+    before = line[: at.column - 1]
+    if found.code != "syntax":
+        return found
+    if before.endswith("$") and line[at.column - 1 :].startswith("{"):
         message = "a variable between brackets must be quoted: YAML takes its brace for its own"
-        found = Diagnostic("syntax", message, Position(name, line, column - 1), 'write "${NAME}"')
-        return replace(document, problems=(*tree.problems, found))
-    return document
+        return replace(
+            found,
+            message=message,
+            hint='write "${NAME}"',
+            position=Position(at.file, at.line, at.column - 1),
+        )
+    if before.rstrip().endswith(("'", '"')) and "opens here" not in found.message:
+        hint = "within single quotes a quote is written twice: 'it''s'; a text may also do without"
+        return replace(found, message="text goes on behind the quote that ends it", hint=hint)
+    return found
 
 
 def parse_value(text: str) -> JsonValue:

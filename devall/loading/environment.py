@@ -10,6 +10,7 @@ from pathlib import Path
 
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.errors import UsageError
+from devall.loading.references import shown
 
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
@@ -59,7 +60,7 @@ def read_environment(folder: Path | None, env_file: Path | None = None) -> Envir
         for name, value in _read(path, warnings).items():
             if name not in values and name not in os.environ:
                 values[name] = value
-                files[name] = str(path)
+                files[name] = shown(path)
     return Environment(values | dict(os.environ), files, tuple(warnings))
 
 
@@ -80,7 +81,7 @@ def _read(path: Path, warnings: list[Diagnostic]) -> dict[str, str]:
             # What stands there may be half a secret: it is not repeated.
             lines = binding.original.string.split("\n")
             line = binding.original.line + next((i for i, s in enumerate(lines) if s.strip()), 0)
-            position = Position(str(path), line, 1)
+            position = Position(shown(path), line, 1)
             hint = "write NAME=value; quotes must be closed"
             warnings.append(
                 Diagnostic("bad-env-line", "this line cannot be read", position, hint, "warning")

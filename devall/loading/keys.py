@@ -117,6 +117,11 @@ def model_at(loc: Sequence[str | int]) -> Model | None:
     return cast("Model", current) if _is_model(current) else None
 
 
+def is_free(loc: Sequence[str | int]) -> bool:
+    """Whether the last step of a location is a key of the user's own, such as a variable's."""
+    return get_origin(_annotation_at(loc[:-1])) is dict
+
+
 def kinds_at(loc: Sequence[str | int]) -> list[str]:
     """The values of `type` that are known at a location."""
     found = [kind(model) for model in _members(_annotation_at(loc))]

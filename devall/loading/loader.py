@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from devall.loading.document import Document, parse_document, read_document
 from devall.loading.environment import Environment, read_environment
 from devall.loading.places import Path as Steps
 from devall.loading.places import Place
-from devall.loading.references import NotFound, find_file
+from devall.loading.references import NotFound, find_file, shown
 from devall.loading.repair import NO_FLAWS, Flaws, repair
 from devall.loading.reports import finished
 from devall.loading.variables import Mistake, Outside, Scope, expand_all
@@ -287,7 +286,7 @@ class _Load:
         document = inside.document
         found = find_file(written, inside.file)
         if isinstance(found, NotFound):
-            places = ", ".join(_shown(each) for each in found.tried)
+            places = ", ".join(shown(each) for each in found.tried)
             self._report(
                 document,
                 path,
@@ -304,7 +303,7 @@ class _Load:
             return None
         key = (found.real, id(inside.scope))
         if key not in self._included:
-            name = _shown(found.path)
+            name = shown(found.path)
             try:
                 read = self._read.setdefault(found.real, read_document(found.path, name))
             except UsageError as error:
@@ -391,10 +390,3 @@ def _legacy(document: Document, root: Mapping[str, JsonValue]) -> Iterator[Diagn
                 "put it on the edge that leads to the node",
                 "warning",
             )
-
-
-def _shown(path: Path) -> str:
-    """A path as messages name it: from the working directory, where it lies below."""
-    text = os.path.normpath(path)
-    here = os.getcwd()  # noqa: PTH109 -- compared as text
-    return os.path.relpath(text, here) if text.startswith(here + os.sep) else text

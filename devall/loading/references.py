@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def find_file(written: str, including: Path) -> Found | NotFound:
             return Found(candidate, candidate.resolve())
         tried.append(candidate)
     return NotFound(tuple(tried))
+
+
+def shown(path: Path) -> str:
+    """A path as messages name it: from the working directory, where it lies below."""
+    text = os.path.normpath(path)
+    here = os.getcwd()  # noqa: PTH109 -- compared as text
+    return os.path.relpath(text, here) if text.startswith(here + os.sep) else text
 
 
 def _folders(including: Path) -> list[Path]:

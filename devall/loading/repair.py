@@ -138,7 +138,7 @@ def _node(
     if stray is not None:
         return stray, True
     name = node.get("id")
-    is_named = isinstance(name, str) and name and ("id",) not in rest and () not in rest
+    is_named = isinstance(name, str) and name and ("id",) not in rest
     return {"id": name if is_named else f"{UNKNOWN}{index}", "type": "passthrough"}, False
 
 

@@ -12,6 +12,7 @@ from devall.core.messages import JsonValue
 from devall.loading.document import Document
 
 _WIDTH = 100
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SECRET_VALUE = re.compile(
     r"""
     (?: \b api_key | (?i:\b authorization) | \b [A-Z0-9_]* (?:KEY|TOKEN|SECRET|PASSWORD) [A-Z0-9_]* )
@@ -119,7 +120,7 @@ def _block(diagnostic: Diagnostic) -> str:
     if quoted and position.line:
         column = position.column - 1
         # Tabs are one column to us, and up to eight to a terminal.
-        shown = quoted.replace("\t", " ")
+        shown = _CONTROL.sub(" ", quoted)
         if len(shown) > _WIDTH:
             start = max(0, min(column - _WIDTH // 3, len(shown) - _WIDTH))
             end = start + _WIDTH

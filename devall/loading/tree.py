@@ -385,13 +385,11 @@ class _Pairs:
             self._problem("bad-key", f"a key must be text, not {in_words(key)}", spot, hint)
         elif key in self._places:
             first = self._places[key]
-            self._problem(
-                "duplicate-key",
-                f"the key `{key}` stands twice in one mapping, on lines"
-                f" {first.key_line} and {spot[0]}",
-                spot,
-                "leave one of them out",
-            )
+            lines = f"lines {first.key_line} and {spot[0]}"
+            if first.key_line == spot[0]:
+                lines = f"line {spot[0]}"
+            message = f"the key `{key}` stands twice in one mapping, on {lines}"
+            self._problem("duplicate-key", message, spot, "leave one of them out")
         else:
             self._key = key
         return spot

@@ -113,6 +113,12 @@ _SYNTAX: tuple[tuple[str, str, str, bool], ...] = (
         True,
     ),
     (
+        r"\|unexpected <stream end>",
+        "the file ends within brackets that are not closed",
+        "close them; a text that begins with a bracket must be quoted",
+        False,
+    ),
+    (
         r"a flow (?:sequence|mapping)\|unexpected",
         "between the brackets that open on {first} a comma is missing here, or a bracket",
         "a text with brackets, commas or colons in it must be quoted",

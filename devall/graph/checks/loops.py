@@ -35,11 +35,12 @@ def _check_ending(
     if not any(way.triggers and way.target not in members for n in loop for way in shape.out[n]):
         circle = _certain_circle(shape, members)
         if circle:
-            rounds = shape.loaded.config.limits.max_loop_iterations
+            limits = shape.loaded.config.limits
+            is_error = ", which is an error" if limits.on_loop_limit == "fail" else ""
             yield shape.diagnostic(
                 "endless-loop",
                 f"the loop {shape.names(loop)} has no way out: it ends by its limit of"
-                f" {rounds} rounds, which is an error",
+                f" {limits.max_loop_iterations} rounds{is_error}",
                 ("nodes", loop[0]),
                 "give an edge of the loop a condition, or lead one out of it;"
                 " a loop_counter in the loop ends it as well",

@@ -142,7 +142,7 @@ class Shape:
         found = self.number.get(name)
         if found is not None:
             return found
-        if name == UNKNOWN or "nodes" in self.loaded.flaws.keys:
+        if name == UNKNOWN or not self.nodes:
             self.is_whole = False
             return None
         if name not in self._guesses:
@@ -152,7 +152,7 @@ class Shape:
             self.is_whole = self.is_whole and not is_way
             if len(self._guesses) <= self._unnamed:
                 return None  # it may well be a node whose id is missing
-        known = [each.id for each in self.nodes if not each.id.startswith(UNKNOWN)]
+        known = [each for each in self.number if not each.startswith(UNKNOWN)]
         hint = f"did you mean `{self.name(guess)}`?" if guess is not None else ""
         if guess is None and known:
             hint = f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
