@@ -377,10 +377,10 @@ async def _run(
         if summary.status == "running":
             summary.status = "cancelled"
     answer = Answer() if graph is None else find_answer(plan, graph.outputs)
-    if answer.warning:
-        state.emit(Warned(code="answer_of_sink", message=answer.warning))
     if outcome.status != "completed":
         answer = Answer()
+    elif answer.warning:
+        state.emit(Warned(code="answer", message=answer.warning))
     result = RunResult(
         run_id=run_id,
         workflow=workflow,

@@ -40,7 +40,7 @@ def find_answer(plan: Plan, outputs: Outputs) -> Answer:
             ends = ", ".join(plan.names(plan.ends))
             warning = f"no node of `end` ({ends}) has an output; {name} answers" if ends else ""
             return Answer(outputs[node][-1], name, warning)
-    return Answer()
+    return Answer(warning="the run has no answer: no node that could give one has an output")
 
 
 def end_outputs(plan: Plan, outputs: Outputs) -> tuple[Message, ...]:
@@ -58,7 +58,7 @@ def _majority(plan: Plan, outputs: Outputs) -> Answer:
     last = {node.id: said[-1] for node in plan.nodes if (said := outputs.get(node.index))}
     votes = Counter(text for message in last.values() if (text := message.text.strip()))
     if not votes:
-        return Answer()
+        return Answer(warning="the run has no answer: every vote is empty")
     winner = max(votes.values())
     name = next(n for n, m in last.items() if votes.get(m.text.strip()) == winner)
     return Answer(last[name], name)

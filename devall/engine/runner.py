@@ -82,6 +82,7 @@ class GraphRun:
         self._at_once = tuple(
             self._parts.immediate[node.index]
             and node.config.timeout is None
+            and plan.dynamic_into(node) is None
             and all(
                 (rule := self._parts.rules[edge]) is None or rule.immediate
                 for edge in node.out_edges
@@ -189,6 +190,10 @@ class GraphRun:
                 result = await executor.run(scope, start.inputs.messages)
             else:
                 result = await self._in_time(node, scope, start, summary)
+            if result is None:
+                summary.status = "completed" if summary.runs else "skipped"
+                self._skip(Skipped(node.index))
+                return self._scheduler.finished(node.index, ())
             deliveries = await self._fire(node, result.outputs)
         except asyncio.CancelledError:
             summary.status = "cancelled"
@@ -220,8 +225,8 @@ class GraphRun:
 
     async def _in_time(
         self, node: PlanNode, scope: NodeScope, start: Start, summary: NodeSummary
-    ) -> NodeResult:
-        """The node's run, or that of all its units, within its timeout."""
+    ) -> NodeResult | None:
+        """The node's run, or that of all its units, within its timeout; None: no unit at all."""
         deadline = Deadline(node.config.timeout)
         scope = NodeScope(
             scope.run, scope.node, scope.path, scope.meters, (*scope.deadlines, deadline)
@@ -237,7 +242,7 @@ class GraphRun:
             if dynamic is None:
                 summary.runs += 1
                 return await executor.run(scope, start.inputs.messages)
-            return await run_units(dynamic, start.inputs, run_unit) or NodeResult()
+            return await run_units(dynamic, start.inputs, run_unit)
 
     async def _fire(self, node: PlanNode, outputs: Sequence[Message]) -> list[Delivery]:
         """What goes along which edge: by output, then in the order of the file."""
