@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from devall.cli.failures import Reporter
-from devall.cli.run import gather_variables, load
+from devall.cli.inputs import gather_variables, load
 from devall.cli.streams import write_answer
 
 Format = Literal["mermaid", "dot"]

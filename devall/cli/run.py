@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING
 
 from devall.cli import options as parsing
 from devall.cli.failures import Reporter, error_text, to_line
+from devall.cli.inputs import (
+    answering_nodes,
+    gather_answers,
+    gather_variables,
+    load,
+    needs_task,
+    nodes_of,
+)
 from devall.cli.interruption import Interruption
 from devall.cli.questions import TerminalHuman, can_ask, node_of, read_answer
 from devall.cli.streams import clean, write_answer, write_note
@@ -21,9 +29,8 @@ from devall.core.messages import JsonValue
 from devall.telemetry.redaction import Redactor
 
 if TYPE_CHECKING:
-    from devall.config.nodes import Node
     from devall.engine.result import RunResult
-    from devall.loading.loader import LoadedGraph, LoadedWorkflow
+    from devall.loading.loader import LoadedWorkflow
 
 LOGS_DIR = "logs"
 """Where runs keep their files, unless `--logs-dir` or DEVALL_LOGS_DIR says otherwise."""
@@ -90,11 +97,11 @@ def _run(
 ) -> int:
     from devall.app import run
 
-    humans, agents = _nodes(loaded, "human"), _nodes(loaded, "agent")
+    humans, agents = nodes_of(loaded, "human"), nodes_of(loaded, "agent")
     answers = gather_answers(options.answers_file, options.answers, humans)
     models = parsing.parse_choices(options.models, agents, "--model")
     providers = parsing.parse_choices(options.providers, agents, "--provider")
-    view = choose_view(quiet=options.quiet, redactor=redactor, answering=_answering(loaded))
+    view = choose_view(quiet=options.quiet, redactor=redactor, answering=answering_nodes(loaded))
     interruption = Interruption(view.note)
     task = find_task(options, loaded, interruption)
     if not options.quiet:
@@ -119,6 +126,14 @@ def _run(
     finally:
         view.close()
     return conclude(result, options, redactor)
+
+
+def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
+    """Say what is doubtful about the file."""
+    if loaded.warnings:
+        from devall.cli.failures import diagnostics_text
+
+        write_note(redactor.text(diagnostics_text(loaded.warnings)) + "\n")
 
 
 def conclude(result: RunResult, options: RunOptions, redactor: Redactor) -> int:
@@ -181,61 +196,6 @@ def _open_questions(result: RunResult, options: RunOptions) -> Iterator[str]:
     yield f"  hint: run it again with the answer: devall run {file} ... {given}"
 
 
-def load(
-    file: Path,
-    variables: Mapping[str, JsonValue],
-    env_file: Path | None,
-    functions_dir: Path | None,
-) -> LoadedWorkflow:
-    """The workflow in a file.
-
-    Raises:
-        UsageError: there is no such file, or an option's file or folder is missing.
-        ConfigError: the file is wrong.
-    """
-    from devall.app import load_workflow
-
-    if env_file is not None and not env_file.is_file():
-        raise UsageError(f"--env-file {env_file}: there is no such file")
-    return load_workflow(file, variables=variables, env_file=env_file, functions_dir=functions_dir)
-
-
-def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
-    """Say what is doubtful about the file."""
-    if loaded.warnings:
-        from devall.cli.failures import diagnostics_text
-
-        write_note(redactor.text(diagnostics_text(loaded.warnings)) + "\n")
-
-
-def gather_variables(place: Path | None, given: Sequence[str]) -> dict[str, JsonValue]:
-    """The variables of `--vars-file` and `--var`; those of `--var` stand.
-
-    Raises:
-        UsageError: one is not well written.
-    """
-    found: dict[str, JsonValue] = {}
-    if place is not None:
-        values = parsing.read_values(place, "--vars-file", _parse_yaml)
-        found = parsing.check_variables(values, place)
-    return found | parsing.parse_variables(given)
-
-
-def gather_answers(
-    place: Path | None, given: Sequence[str], humans: Sequence[str]
-) -> dict[str, str | Sequence[str]]:
-    """The answers of `--answers` and `--answer`; those of `--answer` stand.
-
-    Raises:
-        UsageError: one is not well written, or is for no human node.
-    """
-    found: dict[str, str | Sequence[str]] = {}
-    if place is not None:
-        values = parsing.read_values(place, "--answers", _parse_yaml)
-        found = parsing.check_answers(values, place, humans)
-    return found | parsing.parse_answers(given, humans)
-
-
 def find_task(options: RunOptions, loaded: LoadedWorkflow, interruption: Interruption) -> str:
     """The task: as given, from a file, from standard input, or from the person there.
 
@@ -263,53 +223,8 @@ def find_task(options: RunOptions, loaded: LoadedWorkflow, interruption: Interru
     )
 
 
-def needs_task(graph: LoadedGraph) -> bool:
-    """Whether some node that gets the task does something with it.
-
-    A literal says the same whatever it gets, and a human node asks by itself.
-    """
-    config = graph.config
-    starts = set(config.start)
-    return any(
-        node.type not in {"literal", "human"}
-        for node in config.nodes
-        if config.is_majority_voting or node.id in starts
-    )
-
-
 def _read_standard_input() -> str:
     if sys.stdin is None:
         raise UsageError("standard input is closed", hint="give the task with --task TEXT")
     data = sys.stdin.buffer.read()
     return parsing.decode(data, "standard input").rstrip("\r\n")
-
-
-def _nodes(loaded: LoadedWorkflow, kind: str) -> list[str]:
-    """Nodes of a kind as options name them: `X`, and `S/X` and `X` in a subgraph."""
-    found = [name for name, node in _walk(loaded.root) if node.type == kind]
-    return list(dict.fromkeys([*found, *(name.rpartition("/")[2] for name in found)]))
-
-
-def _walk(graph: LoadedGraph, prefix: str = "") -> Iterator[tuple[str, Node]]:
-    for node in graph.config.nodes:
-        yield prefix + node.id, node
-    for name, child in graph.subgraphs.items():
-        yield from _walk(child, f"{prefix}{name}/")
-
-
-def _answering(loaded: LoadedWorkflow) -> list[str]:
-    """Nodes whose words may be the run's answer."""
-    graph = loaded.root.config
-    if graph.end:
-        return list(graph.end)
-    sources = {edge.from_ for edge in graph.edges}
-    return [node.id for node in graph.nodes if node.id not in sources]
-
-
-def _parse_yaml(text: str, name: str) -> JsonValue:
-    from devall.loading.document import parse_document
-
-    document = parse_document(text, name)
-    if document.problems:
-        raise UsageError(str(document.problems[0]))
-    return document.root

@@ -45,7 +45,9 @@ def write_answer(text: str) -> bool:
     shown = clean(text) if is_terminal(out) else text
     try:
         out.flush()
-        out.buffer.write(shown.encode("utf-8", "replace"))
+        rest = memoryview(shown.encode("utf-8", "replace"))
+        while rest:  # unbuffered (`python -u`) a write may take only a part
+            rest = rest[out.buffer.write(rest) :]
         out.buffer.flush()
     except BrokenPipeError:
         discard(out)

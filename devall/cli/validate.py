@@ -13,10 +13,10 @@ from devall.cli.failures import (
     error_text,
     to_line,
 )
-from devall.cli.run import gather_variables
+from devall.cli.inputs import gather_variables
 from devall.cli.streams import write_answer, write_note
 from devall.core.diagnostics import Diagnostic, Position
-from devall.core.errors import UsageError
+from devall.core.errors import ConfigError, UsageError
 from devall.core.messages import JsonValue
 from devall.core.outcome import ErrorReport
 
@@ -78,18 +78,20 @@ def _execute(options: ValidateOptions) -> int:
 
 
 def _inspect(file: Path, options: ValidateOptions, variables: dict[str, JsonValue]) -> Finding:
-    from devall.app import inspect_workflow
+    from devall.app import load_workflow
 
     try:
-        _, diagnostics = inspect_workflow(
+        loaded = load_workflow(
             file,
             variables=variables,
             env_file=options.env_file,
             functions_dir=options.functions_dir,
         )
+    except ConfigError as error:
+        return Finding(file, error.diagnostics, strict=options.strict)
     except UsageError as error:
         return Finding(file, error=ErrorReport(error.code, str(error), hint=error.hint))
-    return Finding(file, tuple(diagnostics), strict=options.strict)
+    return Finding(file, loaded.warnings, strict=options.strict)
 
 
 def _print_text(findings: Sequence[Finding]) -> None:

@@ -10,8 +10,6 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast
 
-import structlog
-
 from devall.core.events import (
     EdgeFired,
     Event,
@@ -61,6 +59,8 @@ class LogLines:
     def __init__(
         self, stream: TextIO, *, level: LogLevel = "INFO", redactor: Redactor | None = None
     ) -> None:
+        import structlog  # 0.2 s, which only a run should pay
+
         self._stream = stream
         self._is_own = False
         self._redactor = redactor or Redactor()

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import pytest
+
+from devall.cli.views import as_text
+from devall.cli.words import Teller, count, duration
+from devall.core.events import (
+    EdgeFired,
+    Event,
+    HumanAsked,
+    LoopLeft,
+    LoopRound,
+    ModelCallFailed,
+    ModelCallStarted,
+    NodeFailed,
+    NodeFinished,
+    NodeSkipped,
+    NodeStarted,
+    RunStarted,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    Warned,
+)
+from devall.core.messages import assistant
+from devall.telemetry.redaction import Redactor
+
+CALL = {"node": "A", "provider": "openai", "model": "gpt", "turn": 1}
+SECRET = "sk-0123456789"
+
+
+def told(*events: Event) -> list[str]:
+    teller = Teller(Redactor([SECRET]))
+    lines = [teller.line(event) for event in events]
+    return [as_text(line) for line in lines if line is not None]
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (RunStarted(run_id="r", workflow="w.yaml", nodes=("A",)), "run r: w.yaml, 1 node"),
+        (ModelCallStarted(**CALL), "A: gpt is asked"),
+        (
+            NodeFinished(node="A", visit=1, seconds=1.24, outputs=(assistant("one\n\ntwo"),)),
+            "A: done in 1.2 s: one two",
+        ),
+        (
+            NodeFinished(node="A", visit=3, seconds=0.011),
+            "A (run 3): done in 0.01 s, without a word",
+        ),
+        (
+            NodeFinished(
+                node="A", visit=1, seconds=70, outputs=(assistant("secret"),), log_output=False
+            ),
+            "A: done in 1 min 10 s (its output is kept out of logs)",
+        ),
+        (
+            NodeFailed(node="A", visit=1, seconds=1, code="model", message="401"),
+            "A: failed after 1.0 s: 401 [model]",
+        ),
+        (
+            NodeFailed(node="A", visit=1, seconds=1, code="model", message="401", continued=True),
+            "warning: A: failed after 1.0 s: 401 [model]; the run goes on without it",
+        ),
+        (NodeSkipped(node="A"), "A: skipped"),
+        (LoopRound(loop=("A", "B"), round=2), "loop A, B: round 2"),
+        (LoopLeft(loop=("A",), rounds=3, exited=True), "loop A: left after 3 rounds"),
+        (
+            LoopLeft(loop=("A",), rounds=1, exited=False),
+            "loop A: ended, as nothing triggered another round, after 1 round",
+        ),
+        (
+            ModelCallFailed(**CALL, attempt=1, message="503", wait=2.0),
+            "warning: A: 503; again in 2.0 s",
+        ),
+        (ModelCallFailed(**CALL, attempt=5, message="503"), "warning: A: 503"),
+        (HumanAsked(node="A", question="good?"), "A: asks a human: good?"),
+        (Warned(code="c", message="odd", node="A"), "warning: A: odd [c]"),
+        (Warned(code="c", message="odd"), "warning: odd [c]"),
+    ],
+)
+def test_what_is_said_about_an_event(event: Event, words: str):
+    assert told(event) == [words]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        NodeStarted(node="A", visit=1),
+        EdgeFired(source="A", target="B", edge=0),
+        TextDelta(node="A", text="x"),
+        LoopRound(loop=("A",), round=1),
+        ModelCallStarted(**{**CALL, "turn": 2}),
+        ModelCallStarted(**CALL, attempt=2),
+    ],
+)
+def test_what_matters_little_is_not_said(event: Event):
+    assert told(event) == []
+
+
+def test_a_tool_call_is_one_line_with_arguments_time_and_result():
+    started = ToolCallStarted(node="A", call_id="1", tool="rand", arguments={"a": 1, "b": "x\ny"})
+    finished = ToolCallFinished(node="A", call_id="1", tool="rand", seconds=0.5, result="7\n3")
+    assert told(started, finished) == ['A: rand(a=1, b="x\\ny") (0.5 s) → 7 3']
+
+
+def test_a_tool_call_that_failed_says_so():
+    started = ToolCallStarted(node="A", call_id="1", tool="rand", arguments="no object")
+    finished = ToolCallFinished(
+        node="A", call_id="1", tool="rand", seconds=0.5, result="disk full", is_error=True
+    )
+    assert told(started, finished) == ['A: rand("no object") failed (0.5 s): disk full']
+
+
+def test_calls_with_one_id_in_two_nodes_keep_their_arguments_apart():
+    events = [
+        ToolCallStarted(path=f"/{node}@1", node=node, call_id="1", tool="t", arguments={"n": node})
+        for node in "AB"
+    ] + [
+        ToolCallFinished(path=f"/{node}@1", node=node, call_id="1", tool="t", seconds=0, result="r")
+        for node in "AB"
+    ]
+    assert [line[:9] for line in told(*events)] == ['A: t(n="A', 'B: t(n="B']
+
+
+def test_secrets_and_control_characters_are_in_no_line():
+    events = [
+        ToolCallStarted(
+            node="A", call_id="1", tool="t", arguments={"api_key": "short", "q": SECRET}
+        ),
+        ToolCallFinished(node="A", call_id="1", tool="t", seconds=0, result="x" * 150 + SECRET),
+        NodeFinished(
+            node="A\x1b[0m", visit=1, seconds=0, outputs=(assistant(f"\x1b[1m{SECRET}\r\n"),)
+        ),
+        Warned(code="c", message=f"url?key={SECRET}"),
+    ]
+    text = "\n".join(told(*events))
+    assert "sk-0" not in text
+    assert "short" not in text
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0.00 s"),
+        (0.094, "0.09 s"),
+        (0.096, "0.1 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min 00 s"),
+        (3599.6, "1 h 00 min"),
+        (90061, "25 h 01 min"),
+    ],
+)
+def test_durations_are_said_as_people_do(seconds: float, words: str):
+    assert duration(seconds) == words
+
+
+def test_numbers_have_their_noun():
+    assert [count(n, "node") for n in (0, 1, 1200)] == ["0 nodes", "1 node", "1,200 nodes"]
