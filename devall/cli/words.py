@@ -27,7 +27,7 @@ from devall.telemetry.redaction import Redactor
 
 Tone = Literal["good", "bad", "warning", "question", "tool", "quiet", "plain"]
 
-LONGEST_ARGUMENTS = 80
+LONGEST_ARGUMENTS = 40
 """Characters of a tool's arguments."""
 LONGEST_RESULT = 160
 """Characters of a tool's result."""
