@@ -11,6 +11,7 @@ from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
+from httpx2 import Limits
 from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, OpenAIError, Timeout
 
 from devall.core.messages import JsonValue
@@ -141,6 +142,15 @@ def _whole(data: bytes, place: Place) -> JsonObject:
     return answer
 
 
+def _loopback_client() -> DefaultAsyncHttpxClient:
+    """A client for servers on this machine.
+
+    A proxy of the environment never reaches them. Connections are not kept: llama.cpp's
+    server closes them unannounced, and the next request would fail on one half the time.
+    """
+    return DefaultAsyncHttpxClient(trust_env=False, limits=Limits(max_keepalive_connections=0))
+
+
 @dataclass(slots=True)
 class Endpoints:
     """The clients of one source of models, by URL and key."""
@@ -150,8 +160,7 @@ class Endpoints:
     def at(self, url: str, key: str) -> Endpoint:
         """The endpoint with that key; its client is made once, which costs 30 ms."""
         if (url, key) not in self.opened:
-            # A proxy of the environment never reaches a server on this machine.
-            http = DefaultAsyncHttpxClient(trust_env=False) if is_loopback(url) else None
+            http = _loopback_client() if is_loopback(url) else None
             client = AsyncOpenAI(api_key=key, base_url=url, max_retries=0, http_client=http)
             self.opened[url, key] = Endpoint(client)
         return self.opened[url, key]

@@ -113,7 +113,7 @@ class Models:
         from devall.models.local import LocalServers
 
         if self._local is None:
-            self._local = LocalServers(self._opened())
+            self._local = LocalServers(self._opened(), self.environ)
         return self._local.model(choice)
 
     def _remote(self, choice: ModelChoice, provider: Provider) -> ChatModel:
