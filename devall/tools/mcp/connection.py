@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from devall.core.errors import SetupError
@@ -127,7 +127,8 @@ class Connection:
                 self._ready.cancel()
             elif not self._ready.cancelled():
                 self._ready.exception()  # looked at: nobody may be left to do so
-            await self._close()
+            # In a task of its own, which nobody cancels: a process may have to be ended.
+            await finished([asyncio.create_task(self._close())])
 
     async def _until_over(self) -> None:
         lost = asyncio.create_task(self.link.lost())
@@ -146,3 +147,17 @@ class Connection:
             await asyncio.wait(calls, timeout=DRAIN)
         for trouble in await self.link.close():
             self._warn(trouble)
+
+
+async def finished(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that end by themselves, also where the caller is cancelled meanwhile."""
+    left: set[asyncio.Task[Any]] = {task for task in tasks if not task.done()}
+    cancelled: asyncio.CancelledError | None = None
+    while left:
+        try:
+            await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        left = {task for task in left if not task.done()}
+    if cancelled is not None:
+        raise cancelled

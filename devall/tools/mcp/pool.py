@@ -12,8 +12,9 @@ from typing import Self
 from devall.config.tools import McpLocalConfig, McpRemoteConfig
 from devall.core.errors import SetupError
 from devall.core.events import Sink, Warned
+from devall.tools.mcp.connection import finished
 from devall.tools.mcp.link import Connector
-from devall.tools.mcp.server import McpServer, finished
+from devall.tools.mcp.server import McpServer
 from devall.tools.mcp.watchdog import Watchdog
 
 Redact = Callable[[str], str]

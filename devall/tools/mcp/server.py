@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from devall.core.errors import SetupError, ToolFailed, ToolTimeout
 from devall.core.messages import JsonValue
-from devall.tools.mcp.connection import Connection, OpenFailedError
+from devall.tools.mcp.connection import Connection, OpenFailedError, finished
 from devall.tools.mcp.link import Connector, Link, McpTool, OnProgress
 from devall.tools.threads import in_thread
 
@@ -139,6 +139,7 @@ class McpServer:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + connector.startup_timeout
         attempt = 0
+        earlier: OpenFailedError | None = None
         while True:
             attempt += 1
             connection = Connection(connector.link(), self._warn)
@@ -150,8 +151,11 @@ class McpServer:
                 await connection.opened(deadline - loop.time())
             except OpenFailedError as failed:
                 wait = connector.retry_after(failed.cause, attempt)
+                if isinstance(failed.cause, TimeoutError) and earlier is not None:
+                    failed = earlier  # what it said while there was time says more
                 if wait is None or loop.time() + wait >= deadline:
                     raise failed.told from failed.cause
+                earlier = failed
                 await asyncio.sleep(wait)
             else:
                 self._connection = connection
@@ -187,17 +191,3 @@ class McpServer:
             yield
         finally:
             self._slots.release()
-
-
-async def finished(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait for tasks that end by themselves, also where the caller is cancelled meanwhile."""
-    left: set[asyncio.Task[Any]] = {task for task in tasks if not task.done()}
-    cancelled: asyncio.CancelledError | None = None
-    while left:
-        try:
-            await asyncio.wait(left)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        left = {task for task in left if not task.done()}
-    if cancelled is not None:
-        raise cancelled

@@ -53,7 +53,7 @@ async def test_sync_and_async_functions_give_their_values(catalog_of: Catalog, s
         "main": False,
     }
     assert (await tools.call("other", {"x": 1}, scope, "c")).text == "2"
-    assert (await tools.call("numbers", {}, scope, "c")).text == "[1, 2]"
+    assert (await tools.call("numbers", {}, scope, "c")).text == "[1,2]"
 
 
 async def test_a_blocking_function_does_not_hold_up_the_loop(catalog_of: Catalog, scope: Any):

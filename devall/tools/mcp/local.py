@@ -1,0 +1,338 @@
+"""MCP servers that are started here and spoken to over their stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import mcp_types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
+from mcp.client.session import ClientSession
+from mcp.shared.message import SessionMessage
+from typing_extensions import Unpack
+
+from devall.config.tools import McpLocalConfig
+from devall.core.errors import SetupError, ToolFailed
+from devall.core.messages import JsonValue
+from devall.tools.mcp.connection import ConnectionLostError
+from devall.tools.mcp.errors import describe, is_closed
+from devall.tools.mcp.link import CallFailure, McpTool, OnProgress
+from devall.tools.mcp.log import ServerLog
+from devall.tools.mcp.process import ServerProcess, environment
+from devall.tools.mcp.session import AUTO, LEGACY, MODES, Conversation
+from devall.tools.mcp.watchdog import Watchdog
+
+LAST_WORDS = 0.5
+"""Seconds that a server whose pipe has closed gets to end, so that its exit code is known."""
+
+
+class LocalConnector:
+    """Starts a server, and remembers how it likes to be spoken to."""
+
+    def __init__(
+        self,
+        config: McpLocalConfig,
+        folder: str | None,
+        label: str,
+        watchdog: Watchdog,
+        log: Path | None,
+        redact: Callable[[str], str],
+        warn: Callable[[str], None],
+    ) -> None:
+        """Make a connector; nothing is started yet.
+
+        Args:
+            config: How the server is started.
+            folder: Its working directory, None = ours.
+            label: What it is called in errors.
+            watchdog: Ends it where we cannot.
+            log: The file for what it writes beside the protocol, None = nowhere.
+            redact: Applied to what it writes before it is kept.
+            warn: Takes what a user should know.
+        """
+        self.config = config
+        self.folder = folder
+        self.label = label
+        self.watchdog = watchdog
+        self.log_file = log
+        self.redact = redact
+        self.warn = warn
+        self.mode = MODES[config.protocol]
+        self.warned_of_noise = False
+        self.warned_of_era = False
+
+    @property
+    def startup_timeout(self) -> float:
+        """Seconds until the server must be ready, a second start included."""
+        return self.config.startup_timeout
+
+    def link(self) -> LocalLink:
+        """A link that will start the server."""
+        return LocalLink(self)
+
+    def retry_after(self, error: BaseException, attempt: int) -> float | None:
+        """At once, and once, where a server may have ended for the discovery request."""
+        if self.mode != AUTO or attempt > 1 or isinstance(error, OSError | TimeoutError):
+            return None
+        if not (is_closed(error) or isinstance(error, EndedError)):
+            return None
+        self.mode = LEGACY
+        return 0
+
+
+class EndedError(Exception):
+    """The server ended before it was ready."""
+
+
+class LocalLink:
+    """One life of a server's process."""
+
+    def __init__(self, connector: LocalConnector) -> None:
+        self._connector = connector
+        self._log = ServerLog(connector.log_file, connector.redact)
+        self._process: ServerProcess | None = None
+        self._transport: _PipeTransport | None = None
+        self._conversation: Conversation | None = None
+        self._mode = connector.mode
+        self._watching: asyncio.Task[None] | None = None
+
+    async def open(self) -> Sequence[McpTool]:
+        """Start the server, wait for its log if that is asked for, and shake hands.
+
+        Raises:
+            Exception: whatever went wrong; `explain` tells it.
+        """
+        config = self._connector.config
+        self._transport = transport = _PipeTransport(self._on_noise)
+        self._process = process = await ServerProcess.start(
+            config.command,
+            config.args,
+            cwd=self._connector.folder,
+            env=environment(config.env, inherit=config.inherit_env),
+            watchdog=self._connector.watchdog,
+            grace=config.shutdown_grace,
+            on_stdout=transport.feed,
+            on_stderr=self._on_stderr,
+        )
+        transport.write = process.write
+        if config.wait_for_log is not None:
+            await self._wait_for_log(process, config.wait_for_log)
+        self._watching = asyncio.create_task(self._end_when_ended(process, transport))
+        self._conversation = Conversation(transport, self._mode, self._log.add)
+        tools = await self._conversation.open()
+        self._say_how(self._conversation)
+        return tools
+
+    async def lost(self) -> None:
+        """Return once the process is gone."""
+        if self._process is not None:
+            await self._process.ended()
+
+    async def close(self) -> Sequence[str]:
+        """End the conversation, then the process and its group."""
+        troubles: list[str] = []
+        if self._conversation is not None:
+            try:
+                await self._conversation.close()
+            # The work is done: nothing that goes wrong now may spoil it.
+            except Exception as error:  # noqa: BLE001
+                troubles.append(f"closing {self._connector.label}: {describe(error)}")
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._transport is not None:
+            self._transport.release()
+        if self._process is not None:
+            await self._process.stop(self._connector.config.shutdown_grace)
+        self._log.close()
+        return troubles
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JsonValue], on_progress: OnProgress
+    ) -> Any:
+        """The server's result for a call."""
+        if self._conversation is None:
+            raise ConnectionLostError
+        return await self._conversation.call(name, arguments, on_progress)
+
+    async def explain(self, error: BaseException) -> SetupError:
+        """What kept the server from being ready."""
+        config = self._connector.config
+        if isinstance(error, NotADirectoryError):
+            return SetupError(str(error), hint="check `cwd`: it is relative to the workflow file")
+        if isinstance(error, FileNotFoundError):
+            return SetupError(
+                f"command `{config.command}` is not found",
+                hint="install it, or give its full path in `command`",
+            )
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            return SetupError(f"command `{config.command}` cannot be started: {error}")
+        if isinstance(error, TimeoutError):
+            what = f"was not ready within its startup_timeout of {config.startup_timeout:g} s"
+            if config.wait_for_log is not None:
+                what += f" (wait_for_log: {config.wait_for_log})"
+            hint = "raise `startup_timeout`, or run the command by hand to see what it waits for"
+            return SetupError(what + self._said(), hint=hint)
+        end = await self._end(error)
+        if end:
+            return SetupError(
+                f"{end} before it was ready" + self._said(),
+                hint="run the command by hand to see what it needs",
+            )
+        return SetupError(f"cannot be spoken to: {describe(error)}" + self._said())
+
+    async def explain_call(self, error: Exception, tool: str) -> CallFailure:
+        """What made a call fail."""
+        gone = is_closed(error) or isinstance(error, ConnectionLostError)
+        end = await self._end(error) if gone else ""
+        label = self._connector.label
+        if not gone:
+            return CallFailure(ToolFailed(f"{tool} of {label}: {describe(error)}"))
+        text = f"{label} {end or 'closed its output'} during {tool}; whether it did its work is"
+        return CallFailure(ToolFailed(f"{text} unknown{self._said()}"), is_lost=True)
+
+    async def _wait_for_log(self, process: ServerProcess, pattern: str) -> None:
+        found = asyncio.create_task(self._log.wait_for(pattern))
+        ended = asyncio.create_task(process.ended())
+        try:
+            await asyncio.wait({found, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not found.done():
+                raise EndedError
+        finally:
+            found.cancel()
+            ended.cancel()
+
+    @staticmethod
+    async def _end_when_ended(process: ServerProcess, transport: _PipeTransport) -> None:
+        """Wake who waits for an answer of a process that is gone."""
+        await process.ended()
+        transport.end()
+
+    async def _end(self, error: BaseException) -> str:
+        """How the process ended, if it did."""
+        if self._process is None:
+            return ""
+        if is_closed(error) or isinstance(error, EndedError | ConnectionLostError):
+            await self._process.exited(LAST_WORDS)
+        return self._process.describe_end()
+
+    def _said(self) -> str:
+        tail = self._log.tail()
+        return f"; its last words:\n{tail}" if tail else "; it wrote nothing to stderr"
+
+    def _say_how(self, conversation: Conversation) -> None:
+        connector = self._connector
+        ignored = conversation.probe_was_ignored and conversation.is_legacy
+        restarted = self._mode == LEGACY and connector.config.protocol == AUTO
+        if not (ignored or restarted) or connector.warned_of_era:
+            return
+        connector.mode = LEGACY
+        connector.warned_of_era = True
+        did = "did not answer" if ignored else "ended at"
+        connector.warn(
+            f"{connector.label} {did} the discovery request of the newer protocol, and is spoken"
+            " to by the older one; `protocol: legacy` in its config saves the detour"
+        )
+
+    def _on_stderr(self, line: bytes) -> None:
+        self._log.add(line.decode("utf-8", "replace"))
+
+    def _on_noise(self, line: bytes) -> None:
+        """Keep a line of stdout that is no protocol, and say once that there was one."""
+        text = line.decode("utf-8", "replace")
+        self._log.add(text)
+        if not self._connector.warned_of_noise:
+            self._connector.warned_of_noise = True
+            self._connector.warn(
+                f"{self._connector.label} writes to its stdout what is no protocol, which is passed"
+                f" over: {self._connector.redact(text)[:200]!r}"
+            )
+
+
+class _PipeTransport(ClientTransport):
+    """Carries messages between fastmcp and the pipes of a process that somebody else owns."""
+
+    def __init__(self, on_noise: Callable[[bytes], None]) -> None:
+        self._on_noise = on_noise
+        self.write: Callable[[bytes], None] = lambda _: None
+        # Not bounded: what is not read here would be kept in the pipe, and block the server.
+        self._received: MemoryObjectSendStream[SessionMessage | Exception]
+        self._receive: MemoryObjectReceiveStream[SessionMessage | Exception]
+        self._received, self._receive = anyio.create_memory_object_stream(math.inf)
+
+    def feed(self, line: bytes) -> None:
+        """Take a line of the server's stdout."""
+        message = _parse(line)
+        if message is None:
+            self._on_noise(line)
+            return
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._received.send_nowait(SessionMessage(message))
+
+    def end(self) -> None:
+        """No more will come: every open request fails."""
+        self._received.close()
+
+    def release(self) -> None:
+        """Let go of what was not read."""
+        self._received.close()
+        self._receive.close()
+
+    @contextlib.asynccontextmanager
+    async def connect_session(
+        self,
+        *,
+        transport_options: TransportOptions | None = None,
+        **session_kwargs: Unpack[SessionKwargs],
+    ) -> AsyncGenerator[ClientSession, None]:
+        """A session over the pipes."""
+        options = transport_options or TransportOptions()
+        async with (
+            self._receive,
+            options.session_class(self._receive, _Stdin(self), **session_kwargs) as session,
+        ):
+            yield session
+
+
+class _Stdin:
+    """The way to the server; it never blocks, so that a call can be cancelled at any moment."""
+
+    def __init__(self, transport: _PipeTransport) -> None:
+        self._transport = transport
+
+    async def send(self, item: SessionMessage, /) -> None:
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        self._transport.write(text.encode() + b"\n")
+
+    async def aclose(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None: ...
+
+
+def _parse(line: bytes) -> mcp_types.JSONRPCMessage | None:
+    """The message of a line, None where it holds none."""
+    if not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        text = line.decode("utf-8", "replace")
+        return mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        return None

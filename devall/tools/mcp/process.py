@@ -1,0 +1,211 @@
+"""A server's process: its pipes, its end, and the end of all that it has started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self, cast
+
+from devall.tools.mcp.watchdog import POLL, Watchdog, has_members, send
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line; a server that writes more without a newline is given up."""
+LAST_WORDS = 0.2
+"""Seconds that the pipes of a process which has ended get to run dry."""
+KILLED = 2.0
+"""Seconds after SIGKILL until a process group is given up."""
+
+OnLine = Callable[[bytes], None]
+"""Takes a line without its newline."""
+
+
+class ServerProcess(asyncio.SubprocessProtocol):
+    """One child in a process group of its own.
+
+    Nothing here waits for the child to read: what is written is buffered, so that a call can
+    be cancelled and the child be stopped however stuck it is.
+    """
+
+    def __init__(self, watchdog: Watchdog, on_stdout: OnLine, on_stderr: OnLine) -> None:
+        self._watchdog = watchdog
+        self._lines = {1: _Lines(on_stdout), 2: _Lines(on_stderr)}
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._group = 0
+        self._open_pipes = {1, 2}
+        self._exited = asyncio.Event()
+        self._drained = asyncio.Event()
+
+    @classmethod
+    async def start(
+        cls,
+        command: str,
+        args: Sequence[str],
+        *,
+        cwd: str | None,
+        env: Mapping[str, str],
+        watchdog: Watchdog,
+        grace: float,
+        on_stdout: OnLine,
+        on_stderr: OnLine,
+    ) -> Self:
+        """A process that runs.
+
+        Args:
+            command: The program, looked up on the child's own PATH.
+            args: Its arguments.
+            cwd: Its working directory, None = ours.
+            env: Its whole environment.
+            watchdog: Ends it where we cannot.
+            grace: Seconds between two steps of its end.
+            on_stdout: Takes its output.
+            on_stderr: Takes its other output.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        if cwd is not None and not Path(cwd).is_dir():  # noqa: ASYNC240 -- once, and quick
+            raise NotADirectoryError(f"there is no folder {cwd}")
+        watchdog.start()
+        loop = asyncio.get_running_loop()
+        process = cls(watchdog, on_stdout, on_stderr)
+        transport, _ = await loop.subprocess_exec(
+            lambda: process,
+            command,
+            *args,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        )
+        process._transport = transport
+        process._group = transport.get_pid()
+        watchdog.add(process.pid, grace)
+        return process
+
+    @property
+    def pid(self) -> int:
+        """Id of the child and of its process group."""
+        return self._group
+
+    @property
+    def returncode(self) -> int | None:
+        """As of `subprocess`: negative for a signal; None while it runs."""
+        return self._transport.get_returncode() if self._transport else None
+
+    def describe_end(self) -> str:
+        """How the child ended, in words; empty while it runs."""
+        code = self.returncode
+        if code is None:
+            return ""
+        if code < 0:
+            try:
+                return f"was ended by {signal.Signals(-code).name}"
+            except ValueError:
+                return f"was ended by signal {-code}"
+        return f"exited with code {code}"
+
+    def write(self, data: bytes) -> None:
+        """Give the child some input; nothing happens if it takes none any more."""
+        pipe = self._transport.get_pipe_transport(0) if self._transport else None
+        if pipe is not None and not pipe.is_closing():
+            cast("asyncio.WriteTransport", pipe).write(data)
+
+    async def ended(self) -> None:
+        """Return once the child is gone or has closed its stdout, and all it said is heard."""
+        await self._drained.wait()
+
+    async def exited(self, seconds: float) -> bool:
+        """Whether the child is gone, or goes within that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._exited.wait()
+        except TimeoutError:
+            return self._exited.is_set()
+        return True
+
+    async def stop(self, grace: float) -> None:
+        """End the child and its whole group.
+
+        Its stdin is closed; after `grace` seconds the group gets SIGTERM, after as many again
+        SIGKILL. What the child has left behind when it went by itself is ended as well.
+        """
+        if self._transport is None:
+            return
+        stdin = self._transport.get_pipe_transport(0)
+        if stdin is not None:
+            stdin.close()
+        await self.exited(grace)
+        if has_members(self._group):
+            send(self._group, signal.SIGTERM)
+            if not await self._group_is_gone(grace):
+                send(self._group, signal.SIGKILL)
+                await self._group_is_gone(KILLED)
+        await self.exited(LAST_WORDS)
+        if not has_members(self._group):
+            self._watchdog.remove(self._group)
+        self._transport.close()
+
+    async def _group_is_gone(self, seconds: float) -> bool:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while has_members(self._group):
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(POLL)
+        return True
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take output."""
+        if not self._lines[fd].feed(data):
+            send(self._group, signal.SIGKILL)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        """Note that the child has closed a pipe."""
+        if fd in self._lines:
+            self._lines[fd].end()
+            self._open_pipes.discard(fd)
+            if fd == 1 or not self._open_pipes:
+                self._drained.set()
+
+    def process_exited(self) -> None:
+        """Note the child's end; what it has started may hold its pipes open."""
+        self._exited.set()
+        asyncio.get_running_loop().call_later(LAST_WORDS, self._drained.set)
+
+
+class _Lines:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self, take: OnLine) -> None:
+        self._take = take
+        self._rest: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> bool:
+        """Take some bytes; False when a line is too long."""
+        head, *others = data.split(b"\n")
+        self._rest.append(head)
+        self._size += len(head)
+        for each in others:
+            self.end()
+            self._rest = [each]
+            self._size = len(each)
+        return self._size <= MAX_LINE
+
+    def end(self) -> None:
+        """The line is complete."""
+        line = b"".join(self._rest).rstrip(b"\r")
+        self._rest = []
+        self._size = 0
+        if line:
+            self._take(line)
+
+
+def environment(own: Mapping[str, str], *, inherit: bool) -> dict[str, str]:
+    """The environment of a child: ours, or what every program needs, and its own on top."""
+    if inherit:
+        return {**os.environ, **own}
+    needed = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+    return {name: os.environ[name] for name in needed if name in os.environ} | dict(own)

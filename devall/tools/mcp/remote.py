@@ -1,0 +1,265 @@
+"""MCP servers that are reached by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from fastmcp.client.transports.base import ClientTransport
+from fastmcp.client.transports.http import StreamableHttpTransport
+from fastmcp.client.transports.sse import SSETransport
+
+from devall.config.tools import McpRemoteConfig
+from devall.core.errors import SetupError, ToolFailed
+from devall.core.messages import JsonValue
+from devall.tools.mcp.connection import ConnectionLostError
+from devall.tools.mcp.errors import SHOWN, chain, describe, is_closed
+from devall.tools.mcp.link import CallFailure, McpTool, OnProgress
+from devall.tools.mcp.session import MODES, Conversation
+
+WAITS = (0.5, 1.0, 2.0)
+"""Seconds before each further try to open."""
+LONGEST_START = 30.0
+"""Seconds after which opening is given up, however long a call may take."""
+MAX_EVENT = 64 * 1024 * 1024
+"""Bytes of one event; a result that is longer fails its call."""
+MAX_BODY = 1024 * 1024
+"""Bytes of an error's body that are read."""
+TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The last answer of a server that was none of the protocol."""
+
+    status: int = 0
+    reason: str = ""
+    kind: str = ""
+    body: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.status)
+
+    def __str__(self) -> str:
+        head = f"{self.status} {self.reason}".strip()
+        shown = " ".join(self.body.split())[:SHOWN]
+        return f"{head}: {shown}" if shown else head
+
+
+_answer: ContextVar[_Answer | None] = ContextVar("_answer", default=None)
+"""Where the answer to what this task asks is noted; the library passes the context on."""
+
+
+class RemoteConnector:
+    """Reaches a server, and remembers by which transport."""
+
+    def __init__(self, config: McpRemoteConfig, label: str, warn: Callable[[str], None]) -> None:
+        """Make a connector; nothing is sent yet.
+
+        Args:
+            config: Where the server is.
+            label: What it is called in errors.
+            warn: Takes what a user should know.
+        """
+        self.config = config
+        self.label = label
+        self.warn = warn
+        self.use_sse = config.transport == "sse"
+        self.first_refusal: SetupError | None = None
+        """What the server said to streamable HTTP, where SSE is tried as well."""
+
+    @property
+    def startup_timeout(self) -> float:
+        """Seconds until the server must have answered: what a call has, 30 at most."""
+        return min(self.config.timeout, LONGEST_START)
+
+    def link(self) -> RemoteLink:
+        """A link that is not open yet."""
+        return RemoteLink(self, self.startup_timeout)
+
+    def retry_after(self, error: BaseException, attempt: int) -> float | None:
+        """Later, where the server may come up; at once by SSE, where it knows nothing else."""
+        if not isinstance(error, _RequestError):
+            return None
+        answer = error.answer
+        if self.config.transport == "auto":
+            if self.use_sse:  # it was no server of that kind either
+                self.use_sse = False
+                return None
+            if answer.status in {400, 404, 405}:
+                self.use_sse = True
+                return 0
+        is_down = answer.status in TRY_AGAIN or (
+            not answer and any(isinstance(e, httpx2.TransportError) for e in chain(error))
+        )
+        return WAITS[attempt - 1] if is_down and attempt <= len(WAITS) else None
+
+
+class _RequestError(Exception):
+    """A request failed; `__cause__` is why, and `answer` what the server said to it."""
+
+    def __init__(self, answer: _Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class RemoteLink:
+    """One conversation by HTTP."""
+
+    def __init__(self, connector: RemoteConnector, seconds: float) -> None:
+        self._connector = connector
+        self._seconds = seconds
+        self._by_sse = connector.use_sse
+        self._conversation = Conversation(self._transport(), MODES[connector.config.protocol])
+
+    async def open(self) -> Sequence[McpTool]:
+        """Reach the server, agree on a protocol, list its tools."""
+        answer = _Answer()
+        _answer.set(answer)
+        try:
+            tools = await self._conversation.open()
+        except Exception as error:
+            raise _RequestError(answer) from error
+        if self._by_sse and self._connector.config.transport == "auto":
+            self._connector.warn(
+                f"{self._connector.label} speaks server-sent events only;"
+                " `transport: sse` in its config saves the detour"
+            )
+        return tools
+
+    async def lost(self) -> None:
+        """Never: each request has its own connection."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> Sequence[str]:
+        """End the conversation."""
+        try:
+            await self._conversation.close()
+        # The work is done: nothing that goes wrong now may spoil it.
+        except Exception as error:  # noqa: BLE001
+            return [f"closing {self._connector.label}: {describe(error)}"]
+        return []
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JsonValue], on_progress: OnProgress
+    ) -> Any:
+        """The server's result for a call."""
+        answer = _Answer()
+        _answer.set(answer)
+        try:
+            return await self._conversation.call(name, arguments, on_progress)
+        except Exception as error:
+            raise _RequestError(answer) from error
+
+    async def explain(self, error: BaseException) -> SetupError:
+        """What kept the server from being reached."""
+        url = self._connector.config.server
+        answer = error.answer if isinstance(error, _RequestError) else _Answer()
+        first = self._connector.first_refusal
+        if answer and first is not None and self._by_sse:
+            return first  # it is no server of that kind either
+        if answer:
+            told = SetupError(f"{url} answered {answer}", hint=_hint(answer))
+            self._connector.first_refusal = told
+            return told
+        text = describe(error)
+        if isinstance(error, TimeoutError):
+            return SetupError(
+                f"{url} did not answer within {self._seconds:g} s",
+                hint="is it an MCP server? `timeout` is the time it has",
+            )
+        if any(isinstance(each, httpx2.ConnectError) for each in chain(error)):
+            return SetupError(
+                f"{url} cannot be reached: {text}",
+                hint="is the server running, and are host and port right?",
+            )
+        return SetupError(f"{url} cannot be used: {text}")
+
+    async def explain_call(self, error: Exception, tool: str) -> CallFailure:
+        """What made a call fail."""
+        label = self._connector.label
+        answer = error.answer if isinstance(error, _RequestError) else _Answer()
+        refused = any(isinstance(e, httpx2.ConnectError) for e in chain(error))
+        if answer.status == 404 or refused:
+            # The session is unknown to a server that was started again; or nobody listened.
+            text = f"{tool} of {label}: {answer or describe(error)}"
+            return CallFailure(ToolFailed(text), is_lost=True, was_refused=True)
+        if answer:
+            hint = _hint(answer)
+            text = f"{tool} of {label}: answered {answer}"
+            return CallFailure(ToolFailed(text, hint=hint), is_lost=is_closed(error))
+        lost = is_closed(error) or isinstance(error, ConnectionLostError)
+        lost = lost or any(isinstance(e, httpx2.TransportError) for e in chain(error))
+        unknown = "; whether it did its work is unknown" if lost else ""
+        return CallFailure(ToolFailed(f"{tool} of {label}: {describe(error)}{unknown}"), lost)
+
+    def _transport(self) -> ClientTransport:
+        config = self._connector.config
+        factory: Any = _http_client
+        if self._by_sse:
+            return SSETransport(config.server, config.headers, httpx_client_factory=factory)
+        return StreamableHttpTransport(
+            config.server,
+            config.headers,
+            httpx_client_factory=factory,
+            max_sse_event_size=MAX_EVENT,
+        )
+
+
+def _http_client(
+    headers: dict[str, str] | None = None,
+    auth: httpx2.Auth | None = None,
+    **_: object,
+) -> httpx2.AsyncClient:
+    """A client that notes what the library drops: status and body of a refusal.
+
+    It sets no bound to reading: the one who calls has one.
+    """
+    return httpx2.AsyncClient(
+        headers=headers,
+        auth=auth,
+        timeout=httpx2.Timeout(30.0, read=None),
+        event_hooks={"response": [_note]},
+    )
+
+
+async def _note(response: httpx2.Response) -> None:
+    answer = _answer.get()
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_protocol = kind in {"application/json", "text/event-stream"} or response.status_code == 202
+    if answer is None:
+        return
+    if response.status_code < 300 and is_protocol:
+        answer.status = 0
+        return
+    if response.request.method == "DELETE" or (
+        response.request.method == "GET" and response.status_code == 405
+    ):
+        return  # a server need not offer these
+    answer.status = response.status_code
+    answer.reason = response.reason_phrase
+    answer.kind = kind
+    length = response.headers.get("content-length", "0")
+    if length.isdigit() and int(length) <= MAX_BODY:
+        with contextlib.suppress(httpx2.HTTPError):
+            answer.body = (await response.aread())[: 4 * SHOWN].decode("utf-8", "replace")
+
+
+def _hint(answer: _Answer) -> str:
+    """What to look at, for an answer."""
+    match answer.status:
+        case 401 | 403:
+            return "check `headers.Authorization` of the source: is the key there, and valid?"
+        case 404 | 405:
+            return "check the path of `server`: many servers listen at /mcp"
+        case 301 | 302 | 303 | 307 | 308:
+            return "write the URL that it redirects to"
+        case status if status < 300:
+            return f"this is {answer.kind or 'no MCP'}: is it the URL of an MCP server?"
+        case _:
+            return "the server has trouble: look at its log"
