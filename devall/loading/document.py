@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ruamel.yaml.error import MarkedYAMLError
@@ -245,6 +246,8 @@ class _Scanner(Scanner):
     def __init__(self, text: str) -> None:
         self.reader = _Source(text)
         super().__init__()
+        # A %YAML directive is noted down here; it changes nothing.
+        self.loader = SimpleNamespace(doc_infos=[SimpleNamespace()])
 
     def peek_token(self) -> Any:
         tokens = self.tokens

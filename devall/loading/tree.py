@@ -17,7 +17,7 @@ MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
 """Most values of a document, those that aliases repeat counted each time."""
 
-_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,1000}|0x[0-9a-fA-F]{1,1000}")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _WORDS: dict[str, JsonValue] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -67,7 +67,7 @@ class Refusal(Exception):
 
 def plain_value(text: str) -> JsonValue:
     """What a scalar without quotes means in YAML 1.2: no dates, no yes and no, no octal 0."""
-    if text and text[0] not in _FIRST:
+    if text and (text[0] not in _FIRST or len(text) > 4000):
         return text
     if text in _WORDS:
         return _WORDS[text]
@@ -150,6 +150,8 @@ class Tree:
         tag: Any = None
         before = self._size
         while token.id in {"<anchor>", "<tag>"}:
+            if (anchor if token.id == "<anchor>" else tag) is not None:
+                self._unexpected("a value", token, token)
             if token.id == "<anchor>":
                 anchor = self._anchors[token.value] = _Anchor()
             else:
