@@ -25,7 +25,7 @@ from devall.plugins.functions import FunctionCatalog
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.context import ToolContext
 from devall.tools.results import to_result
-from devall.tools.schemas import check_arguments
+from devall.tools.schemas import SchemaCheck
 from devall.tools.signature import Signature, read_signature
 from devall.tools.threads import in_thread
 from devall.workspace import Workspace
@@ -38,8 +38,8 @@ class _Function:
     spec: ToolSpec
     signature: Signature
     function: Callable[..., Any]
-    own_schema: bool
-    """Whether the workflow brings the schema, so that it has to be checked as well."""
+    own_schema: SchemaCheck | None
+    """The schema that the workflow brings, which has to be checked beside the signature."""
 
 
 class FunctionToolset:
@@ -99,8 +99,8 @@ class FunctionToolset:
         tool = self._functions.get(name)
         if tool is None:
             raise ToolNotFound(f"there is no function `{name}` here")
-        if tool.own_schema:
-            check_arguments(arguments, tool.spec.parameters)
+        if tool.own_schema is not None:
+            tool.own_schema.check_arguments(arguments)
         loop = asyncio.get_running_loop()
         timeout = asyncio.timeout(self._timeout)
 
@@ -148,7 +148,8 @@ class FunctionToolset:
                     parameters=tool.parameters or signature.parameters,
                     metadata={"source": "function", "original_name": name},
                 )
-                yield _Function(spec, signature, function, tool.parameters is not None)
+                own = None if tool.parameters is None else SchemaCheck(tool.parameters)
+                yield _Function(spec, signature, function, own)
 
 
 async def _run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,9 @@ from devall.tools.mcp.connection import finished
 from devall.tools.mcp.link import Connector
 from devall.tools.mcp.server import McpServer
 from devall.tools.mcp.watchdog import Watchdog
+
+_IMPORTS = threading.Lock()
+"""Two threads must not import parts of the same large library at once."""
 
 Redact = Callable[[str], str]
 """Replaces secrets in a text."""
@@ -73,7 +77,8 @@ class McpServers:
         label = f"mcp_remote {config.server}"
 
         def load() -> Connector:
-            from devall.tools.mcp.remote import RemoteConnector
+            with _IMPORTS:
+                from devall.tools.mcp.remote import RemoteConnector
 
             return RemoteConnector(config, label, self._warn)
 
@@ -106,7 +111,8 @@ class McpServers:
         number = len(self._servers) + 1
 
         def load() -> Connector:
-            from devall.tools.mcp.local import LocalConnector
+            with _IMPORTS:
+                from devall.tools.mcp.local import LocalConnector
 
             log = self._logs / f"{number}-{Path(config.command).stem}.log" if self._logs else None
             return LocalConnector(

@@ -11,7 +11,7 @@ from devall.core.ports import Scope
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.mcp.link import McpTool
 from devall.tools.mcp.server import McpServer
-from devall.tools.schemas import check_arguments
+from devall.tools.schemas import SchemaCheck
 from devall.workspace import Workspace
 
 UNASKED = frozenset({None, "mcp_tools"})
@@ -51,6 +51,7 @@ class McpToolset:
         self._timeout = timeout
         self._warn = warn
         self._tools: dict[str, McpTool] = {}
+        self._checks: dict[str, SchemaCheck] = {}
 
     async def open(self) -> None:
         """Open the server, or find it open, and take its list of tools.
@@ -66,6 +67,7 @@ class McpToolset:
                     "mcp_duplicate_tool",
                     f"{self._server.label} lists tool `{tool.name}` twice; the first one stands",
                 )
+        self._checks = {name: SchemaCheck(each.parameters) for name, each in self._tools.items()}
 
     async def specs(self) -> Sequence[ToolSpec]:
         """The tools, in the server's order."""
@@ -98,7 +100,7 @@ class McpToolset:
         tool = self._tools.get(name)
         if tool is None:
             raise ToolNotFound(f"{self._server.label} lists no tool `{name}`")
-        check_arguments(arguments, tool.parameters)
+        self._checks[name].check_arguments(arguments)
 
         def on_progress(progress: float, total: float | None, message: str) -> None:
             scope.emit(

@@ -125,7 +125,7 @@ async def test_arguments_are_checked_before_the_call(catalog_of: Catalog, scope:
 
 
 async def test_cancelling_a_call_does_not_wait_for_its_thread(catalog_of: Catalog, scope: Any):
-    tools = await opened(catalog_of(m="import time\ndef f(): time.sleep(3)"), "f")
+    tools = await opened(catalog_of(m="import time\ndef f(): time.sleep(2)"), "f")
     task = asyncio.create_task(tools.call("f", {}, scope, "c"))
     await asyncio.sleep(0.05)
     began = time.monotonic()

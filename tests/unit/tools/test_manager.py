@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -164,3 +166,12 @@ async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(
     assert "10000 characters" in text
     name = text.partition("attachment ")[2].split()[0]
     assert len(workspace.read_attachment(name)) == 10_000
+
+
+def test_neither_fastmcp_nor_jsonschema_is_imported_before_it_is_needed():
+    code = (
+        "import sys, devall.tools.manager\n"
+        "print([m for m in ('fastmcp', 'mcp', 'jsonschema', 'httpx2') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert found.stdout.strip() == "[]"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from devall.core.errors import ToolArguments
-from devall.tools.schemas import check_arguments, find_misfits
+from devall.tools.schemas import SchemaCheck
 
 
 def test_misfits_are_named_by_their_place():
@@ -13,7 +13,7 @@ def test_misfits_are_named_by_their_place():
         "required": ["b"],
     }
     with pytest.raises(ToolArguments) as caught:
-        check_arguments({"a": [1, "x"]}, schema)
+        SchemaCheck(schema).check_arguments({"a": [1, "x"]})
     assert "a[1]: 'x' is not of type 'integer'" in str(caught.value)
     assert "'b' is a required property" in str(caught.value)
 
@@ -29,10 +29,9 @@ def test_misfits_are_named_by_their_place():
     ],
 )
 def test_a_schema_that_is_wrong_itself_lets_arguments_pass(schema: dict[str, object]):
-    check_arguments({"a": "x"}, schema)
+    SchemaCheck(schema).check_arguments({"a": "x"})
 
 
 def test_at_most_five_misfits_are_named():
-    assert len(find_misfits(dict.fromkeys("abcdefgh", 1), {"additionalProperties": False})) == 1
-    many = {"additionalProperties": {"type": "string"}}
-    assert len(find_misfits(dict.fromkeys("abcdefgh", 1), many)) == 5
+    many = SchemaCheck({"additionalProperties": {"type": "string"}})
+    assert len(many.misfits(dict.fromkeys("abcdefgh", 1))) == 5

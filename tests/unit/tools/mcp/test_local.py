@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -316,3 +317,36 @@ async def test_a_closed_pool_starts_nothing(manager_of: Managers, raw_source: So
     await pool.aclose()
     with pytest.raises(SetupError, match="over"):
         manager_of(raw_source(), servers=pool)
+
+
+FASTMCP = """
+from fastmcp import FastMCP
+mcp = FastMCP("stdio")
+@mcp.tool
+def add(a: int, b: int) -> int:
+    "Add up."
+    return a + b
+mcp.run(show_banner=False)
+"""
+
+
+@pytest.mark.slow
+async def test_a_fastmcp_server_is_spoken_to_over_stdio(
+    manager_of: Managers, servers: McpServers, scope: Any
+):
+    config = {"command": sys.executable, "args": ["-c", FASTMCP], "startup_timeout": 50}
+    async with manager_of({"type": "mcp_local", "config": config}, servers=servers) as tools:
+        assert (await tools.call(call("add", a=1, b=2), scope)).text == "3"
+
+
+async def test_a_server_of_another_event_loop_is_refused_and_never_hangs(
+    manager_of: Managers, raw_source: Sources, servers: McpServers
+):
+    async with manager_of(raw_source(), servers=servers):
+        other = manager_of(raw_source(), servers=servers)
+
+        def elsewhere() -> None:
+            with pytest.raises(SetupError, match="another event loop"):
+                asyncio.run(other.__aenter__())
+
+        await asyncio.to_thread(elsewhere)
