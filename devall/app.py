@@ -37,6 +37,7 @@ from devall.memory.base import MemoryStore
 from devall.memory.embedding import EmbeddingModel, local_model
 from devall.memory.stores import memory_store
 from devall.models.base import ModelChoice, ModelSource
+from devall.models.prices import price_of
 from devall.models.providers import WITHOUT_KEY, Models
 from devall.nodes.agent import AgentExecutor, choice_of
 from devall.nodes.build import Surroundings, executor_of, is_immediate
@@ -357,6 +358,7 @@ async def _run(
         (sinks,) if sinks else (),
         composition.assemble,
         run_inside,
+        price_of,
     )
     composition.emit = state.emit
     began = time.perf_counter()

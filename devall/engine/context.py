@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from devall.core.events import Event, Sink, Warned
 from devall.core.messages import JsonValue, Message
 from devall.core.ports import CallKind, NodeResult, StepKind
-from devall.engine.limits import Deadline, Meter
+from devall.engine.limits import Deadline, Meter, Price
 from devall.engine.steps import take_step
 from devall.graph.model import Plan
 from devall.journal.base import Journal
@@ -71,6 +71,8 @@ class Run:
     """Makes the code of a graph; the text is the prefix of its nodes' names."""
     start_graph: Callable[[Run, Plan, NodeScope, Sequence[Message]], Awaitable[Sequence[Message]]]
     """Runs a graph inside of a node's run; gives the outputs of its end node."""
+    price: Price | None = None
+    """What model calls cost, for limits on money."""
     nodes: dict[str, NodeSummary] = field(default_factory=dict[str, NodeSummary])
     """By name: a node's id, `S/X` in a subgraph."""
     warnings: list[str] = field(default_factory=list[str])
@@ -98,7 +100,13 @@ class NodeScope:
     def emit(self, event: Event) -> None:
         """Tell whoever listens; usage is counted on the way."""
         for meter in self.meters:
+            unpriced = len(meter.unpriced)
             meter.note(event)
+            if len(meter.unpriced) > unpriced:
+                text = "a model's price is unknown: `max_usd` cannot hold for it"
+                self.run.emit(
+                    Warned(path=self.path, code="unknown_price", message=text, node=self.node)
+                )
         self.run.emit(event)
 
     async def step(

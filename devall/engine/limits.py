@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from devall.config.limits import Limits
 from devall.core.errors import DevallError, LimitReached
 from devall.core.events import Event, ModelCallFailed, ModelCallFinished, ToolCallFinished
 from devall.core.ports import CallKind
-from devall.core.usage import Usage
+from devall.core.usage import TokenUsage, Usage
+
+Price = Callable[[str, str, TokenUsage], float | None]
+"""US dollars of a call of a provider's model; None: not known."""
 
 
 class Meter:
     """What was used of one set of limits; parallel calls share it."""
 
-    def __init__(self, limits: Limits, where: str = "") -> None:
+    def __init__(self, limits: Limits, where: str = "", price: Price | None = None) -> None:
         self.limits = limits
+        self._price = price
+        self.usd = 0.0
+        """Money, counted only where `max_usd` bounds it; calls of unknown price left out."""
+        self.unpriced: set[str] = set()
+        """Models whose price is unknown, so that `max_usd` cannot hold for them."""
         self.where = where
         self.model_calls = 0
         self.tool_calls = 0
@@ -45,6 +53,8 @@ class Meter:
             used + tokens > limits.max_tokens or used >= limits.max_tokens
         ):
             raise LimitReached("max_tokens", limits.max_tokens, self.where)
+        if limits.max_usd is not None and self.usd >= limits.max_usd:
+            raise LimitReached("max_usd", limits.max_usd, self.where)
         self._allowed[kind] += 1
 
     def note(self, event: Event) -> None:
@@ -58,12 +68,23 @@ class Meter:
                     self.input_tokens += event.usage.input_tokens
                     self.output_tokens += event.usage.output_tokens
                     self.cached_tokens += event.usage.cached_tokens
+                if self.limits.max_usd is not None:
+                    self._charge(event)
             case ModelCallFailed():
                 self.model_calls += 1
             case ToolCallFinished():
                 self.tool_calls += 1
             case _:
                 pass
+
+    def _charge(self, event: ModelCallFinished) -> None:
+        cost = None
+        if event.usage is not None and self._price is not None:
+            cost = self._price(event.provider, event.model, event.usage)
+        if cost is None:
+            self.unpriced.add(event.model)
+        else:
+            self.usd += cost
 
     @property
     def usage(self) -> Usage:

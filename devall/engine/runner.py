@@ -69,7 +69,7 @@ class GraphRun:
         self._path = path
         self._deadline = Deadline(plan.graph.limits.max_seconds)
         self._deadlines = (*deadlines, self._deadline)
-        self.meter = Meter(plan.graph.limits, where=name.removesuffix("/"))
+        self.meter = Meter(plan.graph.limits, name.removesuffix("/"), run.price)
         self._meters = (*meters, self.meter)
         self._node_meters: dict[int, Meter] = {}
         self._parts = run.assemble(plan, name)
@@ -219,7 +219,9 @@ class GraphRun:
         if "limits" in node.config.model_fields_set:
             meter = self._node_meters.get(node.index)
             if meter is None:
-                meter = self._node_meters[node.index] = Meter(node.config.limits, f"node {name}")
+                meter = self._node_meters[node.index] = Meter(
+                    node.config.limits, f"node {name}", self._run.price
+                )
             meters = (*meters, meter)
         return NodeScope(self._run, name, node_path(self._path, node.id, visit), meters, deadlines)
 

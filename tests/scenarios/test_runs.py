@@ -157,6 +157,30 @@ async def test_a_limit_is_looked_at_before_the_call(use, limits: Any, calls: int
     assert result.usage.model_calls == calls
 
 
+async def test_a_limit_on_money_ends_the_run_with_its_own_exit_code(use) -> None:
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000}
+    script = {"gpt-4o-mini": [{"text": "dear", "usage": usage}] * 3}
+    async with ChatServer(script) as server:
+        use(server)
+        graph = workflow(
+            [agent("A", "gpt-4o-mini"), agent("B", "gpt-4o-mini")],
+            ["A -> B"],
+            limits={"max_usd": 0.5},
+        )
+        result = await devall.run(graph, task="x")
+    assert (result.status, result.exit_code) == ("limit_reached", 5)
+    assert result.usage.model_calls == 1
+
+
+async def test_a_limit_on_money_says_that_it_cannot_hold_for_a_model_of_unknown_price(use) -> None:
+    async with ChatServer({"nobodys-model": ["one"]}) as server:
+        use(server)
+        graph = workflow([agent("A", "nobodys-model")], limits={"max_usd": 0.5})
+        result = await devall.run(graph, task="x")
+    assert result.status == "completed"
+    assert [text for text in result.warnings if "price is unknown" in text]
+
+
 async def test_a_nodes_limit_counts_all_its_runs_and_obeys_on_error(use) -> None:
     async with ChatServer({"b": ["fine"]}) as server:
         use(server)

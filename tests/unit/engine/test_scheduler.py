@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from devall.config.edges import KeywordCondition
 from devall.core.messages import Message, assistant, user
 from devall.edges.conditions import keyword_test
-from devall.engine.scheduler import Command, Delivery, LoopEnded, RoundStarted, Scheduler, Skipped, Start
+from devall.engine.scheduler import (
+    Command,
+    Delivery,
+    LoopEnded,
+    RoundStarted,
+    Scheduler,
+    Skipped,
+    Start,
+)
 from devall.graph.compile import compile_graph
 from devall.graph.model import Plan
 from devall.loading.loader import load_mapping
@@ -37,7 +45,9 @@ def plan_of(edges: Sequence[Mapping[str, Any]], **graph: Any) -> Plan:
 
 def arrow(source: str, target: str, word: str | None = None, **options: Any) -> dict[str, Any]:
     """An edge; `word` must stand in the message."""
-    condition = {} if word is None else {"condition": {"type": "keyword", "config": {"any": [word]}}}
+    condition = (
+        {} if word is None else {"condition": {"type": "keyword", "config": {"any": [word]}}}
+    )
     return {"from": source, "to": target, **condition, **options}
 
 
@@ -99,9 +109,7 @@ def run(plan: Plan, say: Say, choose: Callable[[int], int] = lambda _: 0) -> Tra
                 ):
                     continue
                 arriving = replace(message, role="user", keep=edge.config.keep_message)
-                deliveries.append(
-                    Delivery(index, at, arriving if edge.config.carry_data else None)
-                )
+                deliveries.append(Delivery(index, at, arriving if edge.config.carry_data else None))
                 if edge.config.trigger:
                     trace.triggers[edge.config.to] = trace.triggers.get(edge.config.to, 0) + 1
         absorb(scheduler.finished(done.node, deliveries, words))
