@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
 from httpx2 import Limits
@@ -161,7 +161,14 @@ class Endpoints:
         """The endpoint with that key; its client is made once, which costs 30 ms."""
         if (url, key) not in self.opened:
             http = _loopback_client() if is_loopback(url) else None
-            client = AsyncOpenAI(api_key=key, base_url=url, max_retries=0, http_client=http)
+            parts = urlsplit(url)
+            client = AsyncOpenAI(
+                api_key=key,
+                base_url=urlunsplit(parts._replace(query="", fragment="")),
+                default_query=dict(parse_qsl(parts.query)),
+                max_retries=0,
+                http_client=http,
+            )
             self.opened[url, key] = Endpoint(client)
         return self.opened[url, key]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import os
 import re
 import ssl
 import time
@@ -229,6 +230,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             found = found.__cause__ or found.__context__
 
 
+def _words(error: BaseException) -> str:
+    """What an error says; the system's own words where a socket failed."""
+    if isinstance(error, ConnectionError | TimeoutError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__
+
+
 def _status(error: Exception, place: Place, begun: bool) -> ModelError:  # noqa: ARG001
     assert isinstance(error, openai.APIStatusError)
     said = Said.of(error.body)
@@ -270,14 +278,15 @@ def _connection(error: Exception, place: Place, begun: bool) -> ModelError:
     if any(isinstance(e, httpx2.UnsupportedProtocol | httpx2.InvalidURL) for e in chain):
         return place.error(ModelRefused, f"`base_url` is no http(s) URL: {leaf}")
     if begun:
-        return place.error(ModelUnavailable, f"the answer broke off: {leaf}")
+        return place.error(ModelUnavailable, f"the answer broke off: {_words(leaf)}")
     if any(isinstance(e, httpx2.RemoteProtocolError | httpx2.ReadError) for e in chain):
         return place.error(
-            ModelUnavailable, f"the endpoint closed the connection without an answer: {leaf}"
+            ModelUnavailable,
+            f"the endpoint closed the connection without an answer: {_words(leaf)}",
         )
     return place.error(
         ModelUnavailable,
-        f"the endpoint cannot be reached: {leaf or type(leaf).__name__}",
+        f"the endpoint cannot be reached: {_words(leaf)}",
         hint="check `base_url`, and that the server runs",
     )
 

@@ -1,7 +1,7 @@
 """A real HTTP server on a free loopback port that plays a script as a chat endpoint.
 
-It speaks Chat Completions (`POST .../chat/completions`) and the Responses API
-(`POST .../responses`), both streamed and whole, and misbehaves where the script says so.
+It speaks Chat Completions (`POST /v1/chat/completions`) and the Responses API
+(`POST /v1/responses`), both streamed and whole, and misbehaves where the script says so.
 
 ```python
 script = {
@@ -196,7 +196,7 @@ class ChatServer:
         """Note the request and choose its reply."""
         self.requests.append(request)
         for protocol, ending in _PATHS.items():
-            if request.path.endswith(ending) and protocol in self._protocols:
+            if request.path == f"/v1{ending}" and protocol in self._protocols:
                 break
         else:
             body = {"error": {"message": f"no {request.path} here", "code": None}}

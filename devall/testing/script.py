@@ -131,6 +131,8 @@ def _call_of(written: JsonValue) -> ScriptedCall:
     if isinstance(written, ScriptedCall):
         return written
     _check(written, _CALL_FIELDS, "a tool call")
+    if "name" not in written:
+        raise UsageError("a tool call of a script has no name")
     return ScriptedCall(**written)
 
 
