@@ -68,7 +68,10 @@ class Shape:
                 self.problems.append(self._duplicate(index, self.number[node.id]))
             else:
                 self.number[node.id] = index
-        self._unnamed = sum(name.startswith(UNKNOWN) for name in self.number)
+        named = [name for name in self.number if not name.startswith(UNKNOWN)]
+        self._unnamed = len(self.number) - len(named)
+        more = ", ..." if len(named) > 12 else ""
+        self._known = f"known: {', '.join(named[:12])}{more}" if named else ""
         self.ways = list(self._ways())
         self.out: list[list[Way]] = [[] for _ in self.nodes]
         self.into: list[list[Way]] = [[] for _ in self.nodes]
@@ -152,10 +155,7 @@ class Shape:
             self.is_whole = self.is_whole and not is_way
             if len(self._guesses) <= self._unnamed:
                 return None  # it may well be a node whose id is missing
-        known = [each for each in self.number if not each.startswith(UNKNOWN)]
-        hint = f"did you mean `{self.name(guess)}`?" if guess is not None else ""
-        if guess is None and known:
-            hint = f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+        hint = f"did you mean `{self.name(guess)}`?" if guess is not None else self._known
         self.problems.append(
             self.diagnostic("unknown-node", f"there is no node `{name}`", path, hint, "error")
         )
