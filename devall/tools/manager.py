@@ -134,7 +134,6 @@ class ToolManager:
             case McpRemoteSource():
                 return McpToolset(
                     self._servers.remote(source.config),
-                    "remote",
                     source.config.tool_sources,
                     self._workspace,
                     source.timeout or source.config.timeout,
@@ -143,7 +142,6 @@ class ToolManager:
             case McpLocalSource():
                 return McpToolset(
                     self._servers.local(source.config, self._base),
-                    "local",
                     source.config.tool_sources,
                     self._workspace,
                     source.timeout,

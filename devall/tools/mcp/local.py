@@ -40,7 +40,7 @@ class LocalConnector:
         self,
         config: McpLocalConfig,
         folder: str | None,
-        label: str,
+        address: str,
         watchdog: Watchdog,
         log: Path | None,
         redact: Callable[[str], str],
@@ -51,7 +51,7 @@ class LocalConnector:
         Args:
             config: How the server is started.
             folder: Its working directory, None = ours.
-            label: What it is called in errors.
+            address: Its command line, as errors show it.
             watchdog: Ends it where we cannot.
             log: The file for what it writes beside the protocol, None = nowhere.
             redact: Applied to what it writes before it is kept.
@@ -59,7 +59,7 @@ class LocalConnector:
         """
         self.config = config
         self.folder = folder
-        self.label = label
+        self.label = f"mcp_local {address}"
         self.watchdog = watchdog
         self.log_file = log
         self.redact = redact

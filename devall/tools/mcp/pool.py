@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from devall.config.tools import McpLocalConfig, McpRemoteConfig
 from devall.core.errors import SetupError
@@ -41,7 +41,8 @@ class McpServers:
             emit: Takes warnings: a server that was slow to close, that writes to its stdout
                 what is no protocol, that had to be started twice.
             logs: Folder for what servers write to stderr, a file for each; None = nowhere.
-            redact: Applied to what servers write before it is kept or shown.
+            redact: Applied to what servers write, to URLs and to command lines before they are
+                kept or shown.
         """
         self._emit = emit
         self._logs = logs
@@ -74,15 +75,15 @@ class McpServers:
             config.protocol,
             config.transport,
         )
-        label = f"mcp_remote {config.server}"
+        address = self._redact(config.server)
 
         def load() -> Connector:
             with _IMPORTS:
                 from devall.tools.mcp.remote import RemoteConnector
 
-            return RemoteConnector(config, label, self._warn)
+            return RemoteConnector(config, address, self._warn)
 
-        return self._server(key, label, load)
+        return self._server(key, "remote", address, load)
 
     def local(self, config: McpLocalConfig, base: Path) -> McpServer:
         """The server that is started here; one for each launch key.
@@ -107,7 +108,7 @@ class McpServers:
             config.shutdown_grace,
             config.max_concurrency,
         )
-        label = f"mcp_local {' '.join((config.command, *config.args))}"
+        address = self._redact(" ".join((config.command, *config.args)))
         number = len(self._servers) + 1
 
         def load() -> Connector:
@@ -116,10 +117,10 @@ class McpServers:
 
             log = self._logs / f"{number}-{Path(config.command).stem}.log" if self._logs else None
             return LocalConnector(
-                config, folder, label, self._watchdog, log, self._redact, self._warn
+                config, folder, address, self._watchdog, log, self._redact, self._warn
             )
 
-        return self._server(key, label, load, config.max_concurrency)
+        return self._server(key, "local", address, load, config.max_concurrency)
 
     async def aclose(self) -> None:
         """Close every server, all at once; no process, task or socket is left."""
@@ -136,15 +137,16 @@ class McpServers:
     def _server(
         self,
         key: Hashable,
-        label: str,
+        mode: Literal["remote", "local"],
+        address: str,
         load: Callable[[], Connector],
         max_concurrency: int | None = None,
     ) -> McpServer:
         if self._closed:
-            raise SetupError(f"{label}: the run is over")
+            raise SetupError(f"mcp_{mode} {address}: the run is over")
         found = self._servers.get(key)
         if found is None:
-            found = McpServer(label, load, self._warn, max_concurrency)
+            found = McpServer(mode, address, load, self._warn, max_concurrency)
             self._servers[key] = found
         return found
 

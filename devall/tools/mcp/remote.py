@@ -58,16 +58,17 @@ _answer: ContextVar[_Answer | None] = ContextVar("_answer", default=None)
 class RemoteConnector:
     """Reaches a server, and remembers by which transport."""
 
-    def __init__(self, config: McpRemoteConfig, label: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: McpRemoteConfig, address: str, warn: Callable[[str], None]) -> None:
         """Make a connector; nothing is sent yet.
 
         Args:
             config: Where the server is.
-            label: What it is called in errors.
+            address: The URL, as errors show it.
             warn: Takes what a user should know.
         """
         self.config = config
-        self.label = label
+        self.address = address
+        self.label = f"mcp_remote {address}"
         self.warn = warn
         self.use_sse = config.transport == "sse"
         self.first_refusal: SetupError | None = None
@@ -158,7 +159,7 @@ class RemoteLink:
 
     async def explain(self, error: BaseException) -> SetupError:
         """What kept the server from being reached."""
-        url = self._connector.config.server
+        url = self._connector.address
         answer = error.answer if isinstance(error, _RequestError) else _Answer()
         first = self._connector.first_refusal
         if answer and first is not None and self._by_sse:

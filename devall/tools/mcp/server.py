@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from devall.core.errors import SetupError, ToolFailed, ToolTimeout
 from devall.core.messages import JsonValue
@@ -22,7 +22,8 @@ class McpServer:
 
     def __init__(
         self,
-        label: str,
+        mode: Literal["remote", "local"],
+        address: str,
         load: Callable[[], Connector],
         warn: Callable[[str], None],
         max_concurrency: int | None = None,
@@ -30,12 +31,15 @@ class McpServer:
         """Make a server; nothing is started or imported yet.
 
         Args:
-            label: What it is called in errors.
+            mode: Whether it is reached or started here.
+            address: Its URL or command line, as errors and metadata show it.
             load: Makes the connector, in a thread, since it imports heavy libraries.
             warn: Takes what a user should know though the run goes on.
             max_concurrency: How many calls it gets at once, None = any number.
         """
-        self.label = label
+        self.mode = mode
+        self.address = address
+        self.label = f"mcp_{mode} {address}"
         self._load = load
         self._warn = warn
         self._limit = max_concurrency

@@ -27,7 +27,6 @@ class McpToolset:
     def __init__(
         self,
         server: McpServer,
-        mode: str,
         tool_sources: Sequence[str] | None = None,
         workspace: Workspace | None = None,
         timeout: float | None = None,
@@ -37,7 +36,6 @@ class McpToolset:
 
         Args:
             server: The run's server.
-            mode: `remote` or `local`.
             tool_sources: Which tools, by the server's `meta.source`; None = those marked
                 `mcp_tools` and all that are not marked.
             workspace: Where images and other data go.
@@ -45,7 +43,6 @@ class McpToolset:
             warn: Takes what a user should know.
         """
         self._server = server
-        self._mode = mode
         self._sources = UNASKED if tool_sources is None else frozenset(tool_sources)
         self._workspace = workspace
         self._timeout = timeout
@@ -59,7 +56,9 @@ class McpToolset:
         Raises:
             SetupError: it cannot be started or reached.
         """
-        for tool in await self._server.tools():
+        tools = await self._server.tools()
+        self._tools.clear()
+        for tool in tools:
             if tool.source not in self._sources:
                 continue
             if self._tools.setdefault(tool.name, tool) is not tool:
@@ -78,8 +77,8 @@ class McpToolset:
                 parameters=tool.parameters,
                 metadata={
                     "source": "mcp",
-                    "server": self._server.label,
-                    "mode": self._mode,
+                    "server": self._server.address,
+                    "mode": self._server.mode,
                     "original_name": tool.name,
                     **tool.annotations,
                 },
