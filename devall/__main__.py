@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from devall.cli.main import main
+import gc
+
+# What imports make stays to the end, and looking through it again and again takes an eighth of
+# the start. `devall run` turns it on again when it begins.
+gc.disable()
+
+from devall.cli.main import main  # noqa: E402 - see above
 
 __all__ = ["main"]
 

@@ -8,13 +8,16 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from devall.cli.streams import write_answer, write_note
 from devall.core.diagnostics import Diagnostic
 from devall.core.errors import ConfigError, RunCancelled
 from devall.core.messages import JsonValue
 from devall.core.outcome import ErrorReport, Outcome, outcome_of
-from devall.telemetry.redaction import Redactor, environment_secrets, without_named
+
+if TYPE_CHECKING:
+    from devall.telemetry.redaction import Redactor
 
 INTERNAL_HINT = "this is a mistake in devall and not in your workflow; --debug shows where"
 
@@ -80,9 +83,13 @@ class Reporter:
         return self._redactor().value(found)
 
     def _clean(self, text: str) -> str:
+        from devall.telemetry.redaction import without_named
+
         return without_named(self._redactor().text(text))
 
     def _redactor(self) -> Redactor:
+        from devall.telemetry.redaction import Redactor, environment_secrets
+
         return self.redactor or Redactor(environment_secrets(os.environ))
 
 

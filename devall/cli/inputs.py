@@ -27,11 +27,17 @@ def load(
         UsageError: there is no such file, or an option's file or folder is missing.
         ConfigError: the file is wrong.
     """
-    from devall.app import load_workflow
+    # Not by devall.app: what only looks at a file need not wait for what would run it.
+    from devall.graph.rules import check
+    from devall.loading.loader import load_workflow
+    from devall.plugins.project import functions_for
 
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: there is no such file")
-    return load_workflow(file, variables=variables, env_file=env_file, functions_dir=functions_dir)
+    functions = functions_for(file, functions_dir)
+    return load_workflow(
+        file, variables=variables, env_file=env_file, check=lambda graph: check(graph, functions)
+    )
 
 
 def gather_variables(place: Path | None, given: Sequence[str]) -> dict[str, JsonValue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,6 +87,7 @@ def _execute(options: RunOptions) -> int:
 
     redactor = redactor_of(loaded)
     reporter = Reporter(options.as_json, options.debug, str(options.file), redactor)
+    gc.enable()  # see devall.__main__
     return reporter.guard(lambda: _run(options, loaded, variables, redactor))
 
 

@@ -13,7 +13,7 @@ from devall.cli.failures import (
     error_text,
     to_line,
 )
-from devall.cli.inputs import gather_variables
+from devall.cli.inputs import gather_variables, load
 from devall.cli.streams import write_answer, write_note
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.errors import ConfigError, UsageError
@@ -78,15 +78,8 @@ def _execute(options: ValidateOptions) -> int:
 
 
 def _inspect(file: Path, options: ValidateOptions, variables: dict[str, JsonValue]) -> Finding:
-    from devall.app import load_workflow
-
     try:
-        loaded = load_workflow(
-            file,
-            variables=variables,
-            env_file=options.env_file,
-            functions_dir=options.functions_dir,
-        )
+        loaded = load(file, variables, options.env_file, options.functions_dir)
     except ConfigError as error:
         return Finding(file, error.diagnostics, strict=options.strict)
     except UsageError as error:
