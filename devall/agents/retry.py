@@ -16,6 +16,8 @@ from devall.models.base import ChatModel, ChatReply, ChatRequest, OnText, may_pa
 LONGEST_RETRY_AFTER = 60.0
 """Seconds that an endpoint may ask to wait, unless `max_wait_seconds` is more."""
 
+_MOST_DOUBLINGS = 30
+
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -56,18 +58,15 @@ async def complete_with_retry(
         SetupError: a key, an extra or a file is missing.
     """
     attempts = config.max_attempts if config.enabled else 1
-    backoff = tenacity.wait_exponential_jitter(
-        initial=config.min_wait_seconds,
-        max=config.max_wait_seconds,
-        jitter=config.min_wait_seconds,
-    )
     attempt = 0
 
     def wait(state: tenacity.RetryCallState) -> float:
         asked = _error_of(state).retry_after
-        if asked is None:
-            return backoff(state)
-        return asked + random.uniform(0, min(1.0, asked / 10))  # noqa: S311 - no secret
+        if asked is not None:
+            return asked + _chance(min(1.0, asked / 10))
+        shortest = config.min_wait_seconds
+        grown = shortest * 2.0 ** min(state.attempt_number - 1, _MOST_DOUBLINGS)
+        return min(grown + _chance(shortest), config.max_wait_seconds)
 
     def before_sleep(state: tenacity.RetryCallState) -> None:
         assert state.next_action is not None
@@ -95,6 +94,10 @@ async def complete_with_retry(
         if attempt < attempts and is_worth_repeating(error, config):
             raise _too_long(error, config) from error
         raise
+
+
+def _chance(most: float) -> float:
+    return random.uniform(0, most)  # noqa: S311 - not for secrets
 
 
 def is_worth_repeating(error: BaseException, config: RetryConfig) -> bool:
