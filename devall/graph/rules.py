@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from devall.core.diagnostics import Diagnostic
 from devall.graph.checks.loops import check_loops
-from devall.graph.checks.names import FunctionNames, check_functions, check_memory, check_tools
+from devall.graph.checks.names import (
+    FunctionNames,
+    check_functions,
+    check_memory,
+    check_params,
+    check_tools,
+)
 from devall.graph.checks.shape import Shape
 from devall.graph.checks.structure import check_structure
 from devall.loading.loader import LoadedGraph
@@ -33,5 +39,6 @@ def check(loaded: LoadedGraph, functions: FunctionNames) -> list[Diagnostic]:
             found += check_loops(shape)
         found += check_functions(shape, functions)
         found += check_memory(shape)
+        found += check_params(shape)
         found += check_tools(shape, functions)
     return found

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import ValidationError
 
-from devall.config.nodes import Graph, SubgraphFile, SubgraphInline, SubgraphNode
+from devall.config.nodes import AgentNode, Graph, SubgraphFile, SubgraphInline, SubgraphNode
 from devall.config.workflow import Workflow
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.errors import ConfigError, UsageError
@@ -256,6 +256,8 @@ class _Load:
         subgraphs: dict[str, LoadedGraph] = {}
         inner: list[Steps] = []
         for index, node in enumerate(config.nodes):
+            if isinstance(node, AgentNode):
+                self._look_for_schema(node, (*path, "nodes", index), inside)
             if not isinstance(node, SubgraphNode):
                 continue
             at = (*path, "nodes", index, "config", "config")
@@ -280,6 +282,17 @@ class _Load:
             missing,
             flaws,
         )
+
+    def _look_for_schema(self, node: AgentNode, path: Steps, inside: _Inside) -> None:
+        written = node.config.output_schema
+        if isinstance(written, str) and not (inside.file.parent / written).is_file():
+            self._report(
+                inside.document,
+                (*path, "config", "output_schema"),
+                "missing-file",
+                f"there is no file `{written}` for `output_schema`",
+                f"looked for {shown(inside.file.parent / written)}",
+            )
 
     def _include(self, written: str, path: Steps, inside: _Inside) -> LoadedGraph | None:
         """The graph of a file that a node names; None where there is none, which is reported."""

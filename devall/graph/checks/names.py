@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Protocol, runtime_checkable
 
-from devall.config.agents import AgentConfig
+from devall.config.agents import AgentConfig, Params
 from devall.config.edges import FunctionCondition, FunctionProcess
 from devall.config.nodes import AgentNode
 from devall.config.tools import FunctionSource
 from devall.core.diagnostics import Diagnostic
 from devall.graph.checks.shape import Shape
-from devall.loading.keys import nearest
+from devall.loading.keys import SENT_PARAMS, nearest
 from devall.loading.places import Path
 from devall.plugins.functions import ALL, Kind, Trouble
 
@@ -91,6 +92,26 @@ def check_memory(shape: Shape) -> Iterator[Diagnostic]:
                 hint,
                 "error",
             )
+
+
+def check_params(shape: Shape) -> Iterator[Diagnostic]:
+    """Settings of models that look like well-known ones, misspelt: they would be sent as they are.
+
+    The endpoint may know more than the well-known ones, so only a close likeness counts.
+    """
+    own = Params.model_fields.keys() | SENT_PARAMS
+    for number, node in enumerate(shape.nodes):
+        if not isinstance(node, AgentNode):
+            continue
+        for key in sorted(node.config.params.sent.keys() - own):
+            near = difflib.get_close_matches(key.lower(), sorted(own), 1, 0.85)
+            if near:
+                yield shape.diagnostic(
+                    "unknown-param",
+                    f"node {node.id}: `{key}` is sent to the model as it stands",
+                    ("nodes", number, "config", "params", key),
+                    f"did you mean `{near[0]}`?",
+                )
 
 
 def check_tools(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:

@@ -216,6 +216,15 @@ def test_two_agents_may_have_the_same_tools():
     assert codes([agent("A", tooling=source), agent("B", tooling=source)], ["A B"]) == []
 
 
+def test_a_setting_that_looks_like_a_misspelt_one_is_a_warning():
+    params = {"temprature": 0.5, "top_k": 5, "min_p": 0.1, "seed": 1, "tool_lop_limit": 3}
+    problems = found([agent(params=params)])
+    assert [(d.code, d.severity, d.hint) for d in problems] == [
+        ("unknown-param", "warning", "did you mean `temperature`?"),
+        ("unknown-param", "warning", "did you mean `tool_loop_limit`?"),
+    ]
+
+
 def test_a_vote_needs_voters_and_no_edges():
     assert codes("A", ["A A"], is_majority_voting=True) == ["voting-with-edges", "voting-alone"]
     assert codes("A B", is_majority_voting=True) == []

@@ -336,6 +336,13 @@ def test_a_broken_file_that_two_nodes_name_is_reported_once(tmp_path: Path):
     ]
 
 
+def test_the_file_of_an_output_schema_must_be_there(tmp_path: Path):
+    agent = "- {id: A, type: agent, config: {provider: o, name: m, output_schema: answer.json}}"
+    assert codes(broken(graph(agent), folder=tmp_path)) == [("missing-file", 4)]
+    (tmp_path / "answer.json").write_text("{}")
+    load_text(graph(agent), folder=tmp_path)
+
+
 def test_plain_values_are_loaded_like_a_file():
     data = {
         "vars": {"X": 1},
