@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import os
-import tempfile
 import time
-from collections.abc import Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from devall.config.memory import EmbeddingConfig
-from devall.config.nodes import AgentNode
-from devall.core.errors import RunCancelled, SetupError, UsageError
+from devall.core.errors import RunCancelled, UsageError
 from devall.core.events import RunFinished, RunStarted, Sink, Warned
-from devall.core.ids import is_run_id, new_run_id
 from devall.core.messages import JsonValue, user
 from devall.core.outcome import COMPLETED, Outcome, outcome_of
 from devall.core.ports import HumanChannel
@@ -27,222 +22,31 @@ from devall.engine.answer import Answer, find_answer
 from devall.engine.context import Parts, Run
 from devall.engine.result import RunResult
 from devall.engine.runner import GraphRun, run_inside
+from devall.graph.checked import load_workflow
 from devall.graph.compile import compile_graph
 from devall.graph.model import Plan
-from devall.graph.rules import check
 from devall.journal.memory import MemoryJournal
-from devall.loading import loader
-from devall.loading.loader import LoadedGraph, LoadedWorkflow
-from devall.memory.base import MemoryStore
-from devall.memory.embedding import EmbeddingModel, local_model
-from devall.memory.stores import memory_store
-from devall.models.base import ModelChoice, ModelSource
+from devall.loading.loader import LoadedWorkflow
+from devall.models.base import ModelSource
 from devall.models.prices import price_of
-from devall.models.providers import WITHOUT_KEY, Models
-from devall.nodes.agent import AgentExecutor, choice_of
+from devall.models.providers import Models
+from devall.nodes.agent import AgentExecutor
 from devall.nodes.build import Surroundings, executor_of, is_immediate
 from devall.nodes.channels import GivenAnswers
-from devall.plugins.functions import FunctionCatalog
-from devall.plugins.shipped import shipped_functions
+from devall.nodes.crew import Crew, Overrides, check_models
+from devall.plugins.project import functions_for
 from devall.telemetry.logs import LogLines
 from devall.telemetry.redaction import Redactor, environment_secrets
+from devall.telemetry.run_folder import run_folder
 from devall.telemetry.run_log import RunLog
 from devall.telemetry.sinks import FanOut
-from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
-from devall.workspace import Workspace, private_folder
+from devall.workspace import Workspace
+
+__all__ = ["Answers", "RunResult", "load_workflow", "redactor_of", "run", "run_sync"]
 
 Answers = Mapping[str, str | Sequence[str]]
 """By node id: one text for every time it asks, or a list of texts in order."""
-
-_OWN_VARIABLES = {"api_key": "API_KEY", "base_url": "BASE_URL"}
-"""Variables that are looked up by provider anyway: a file may name them without their being set."""
-
-
-def functions_for(workflow: Path, functions_dir: Path | None = None) -> FunctionCatalog:
-    """The functions that a workflow can use: its project's own first, then those that ship.
-
-    Args:
-        workflow: The workflow file; its project's `functions` folder is looked for upwards.
-        functions_dir: The folder to use instead; `DEVALL_FUNCTIONS_DIR` comes next.
-
-    Raises:
-        UsageError: the folder that was named is none.
-    """
-    named = functions_dir or (
-        Path(text) if (text := os.environ.get("DEVALL_FUNCTIONS_DIR")) else None
-    )
-    if named is not None and not named.is_dir():
-        raise UsageError(f"there is no folder {named} with functions")
-    if named is None:
-        folders = (place / "functions" for place in workflow.resolve().parents)
-        named = next((folder for folder in folders if folder.is_dir()), None)
-    return FunctionCatalog(named, shipped_functions())
-
-
-def load_workflow(
-    path: str | Path,
-    *,
-    variables: Mapping[str, JsonValue] | None = None,
-    env_file: Path | None = None,
-    functions_dir: Path | None = None,
-) -> LoadedWorkflow:
-    """A workflow that was read and checked; nothing has run, no server was asked.
-
-    Args:
-        path: The file.
-        variables: Override the `vars` of the file.
-        env_file: Read instead of the `.env` beside the file or in the working directory.
-        functions_dir: The project's own functions, if they are not found upwards of the file.
-
-    Raises:
-        UsageError: there is no such file.
-        ConfigError: the file is wrong; all that was found is in it.
-    """
-    functions = functions_for(Path(path), functions_dir)
-    return loader.load_workflow(
-        path,
-        variables=variables,
-        env_file=env_file,
-        check=lambda graph: check(graph, functions),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Overrides:
-    """Models and providers of the command line: by node name, `''` for all nodes."""
-
-    models: Mapping[str, str] = field(default_factory=dict[str, str])
-    providers: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def apply(self, choice: ModelChoice, node: str) -> ModelChoice:
-        """The choice for a node; another provider brings its own endpoint and key."""
-        provider = self.providers.get(node) or self.providers.get("")
-        if provider and provider != choice.provider:
-            choice = replace(choice, provider=provider, base_url=None, api_key=None)
-        name = self.models.get(node) or self.models.get("")
-        return replace(choice, name=name) if name else choice
-
-
-@dataclass(slots=True)
-class _Composition:
-    """What one run is made of, as far as it is not the engine's."""
-
-    models: ModelSource
-    functions: FunctionCatalog
-    servers: McpServers
-    workspace: Workspace
-    overrides: _Overrides
-    human: HumanChannel
-    owns_models: bool = True
-    emit: Sink = field(default=lambda _: None)
-    _stores: dict[int, dict[str, MemoryStore]] = field(
-        default_factory=dict[int, dict[str, MemoryStore]]
-    )
-
-    def assemble(self, plan: Plan, prefix: str) -> Parts:
-        """The code of one run of a graph, whose nodes' names begin with `prefix`.
-
-        Raises:
-            SetupError: a function of an edge cannot be found or loaded.
-        """
-        around = Surroundings(self.human, self.workspace, self.agent)
-        executors = tuple(executor_of(plan, node.config, prefix, around) for node in plan.nodes)
-        return Parts(
-            executors=executors,
-            immediate=tuple(is_immediate(node.config) for node in plan.nodes),
-            rules=tuple(
-                rule_of(edge, plan.places.get(edge.index, ""), self.functions)
-                for edge in plan.edges
-            ),
-            closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
-        )
-
-    def agent(self, plan: Plan, node: AgentNode, name: str) -> AgentExecutor:
-        """The executor of an agent node."""
-        folder = plan.file.parent
-        tools = None
-        if node.config.tooling:
-            tools = ToolManager(
-                node.config.tooling,
-                functions=self.functions,
-                servers=self.servers,
-                workspace=self.workspace,
-                base=folder,
-                emit=self.emit,
-                node=name,
-            )
-        return AgentExecutor(
-            node,
-            models=self.models,
-            choice=self.overrides.apply(choice_of(node.config), name),
-            tools=tools,
-            memories=self._stores_of(plan),
-            attachments=self.workspace.read_attachment,
-            base=folder,
-        )
-
-    def check_models(self, plan: Plan, loaded: LoadedGraph, prefix: str = "") -> None:
-        """Make sure, before anything runs, that every agent's model can be had.
-
-        Raises:
-            SetupError: a provider is unknown; a key, an extra, weights or a variable is missing.
-        """
-        for node in plan.nodes:
-            if not isinstance(node.config, AgentNode):
-                continue
-            written = choice_of(node.config.config)
-            choice = self.overrides.apply(written, prefix + node.id)
-            if choice.provider == written.provider:
-                _check_variables(loaded, node.index, prefix + node.id)
-            self.models.model(choice)
-        for name, child in plan.subplans.items():
-            self.check_models(child, loaded.subgraphs[name], f"{prefix}{name}/")
-
-    def _stores_of(self, plan: Plan) -> Mapping[str, MemoryStore]:
-        """A graph's memory stores, shared by its nodes for the whole run."""
-        stores = self._stores.get(id(plan))
-        if stores is None:
-            stores = self._stores[id(plan)] = {
-                config.name: memory_store(
-                    config,
-                    folder=Path.cwd(),
-                    auto=Path.cwd() / "memory",
-                    embedding=self._embedding,
-                )
-                for config in plan.graph.memory
-            }
-        return stores
-
-    def _embedding(self, config: EmbeddingConfig | None) -> EmbeddingModel:
-        if config is not None and config.provider != "local":
-            raise SetupError(
-                f"embedding provider {config.provider} is not available yet",
-                hint="use `provider: local`",
-            )
-        model, warning = local_model()
-        if warning:
-            self.emit(Warned(code="embedding_fallback", message=warning))
-        return model
-
-    async def aclose(self) -> None:
-        """Close servers, clients and stores."""
-        async with AsyncExitStack() as stack:
-            for stores in self._stores.values():
-                for store in stores.values():
-                    stack.push_async_callback(store.aclose)
-            if self.owns_models:
-                stack.push_async_callback(self.models.aclose)
-            stack.push_async_callback(self.servers.aclose)
-
-
-def _check_variables(loaded: LoadedGraph, index: int, node: str) -> None:
-    for path, variable, position in loaded.missing_variables:
-        if path[:2] == ("nodes", index) and _OWN_VARIABLES.get(str(path[-1])) != variable:
-            raise SetupError(
-                f"node {node}: variable {variable} is not set ({position})",
-                hint=f"set it in the environment or in .env, {WITHOUT_KEY}",
-            )
 
 
 async def run(
@@ -299,28 +103,35 @@ async def run(
     if journal != "memory":
         raise UsageError(f"unknown journal {journal!r}", hint="there is `memory`")
     plan = compile_graph(loaded.root)
-    composition = _Composition(
-        models=model_source or Models(loaded.environment.values),
-        owns_models=model_source is None,
-        functions=functions_for(loaded.path, functions_dir),
-        servers=McpServers(),
-        workspace=Workspace(Path()),
-        overrides=_Overrides(models or {}, providers or {}),
-        human=GivenAnswers(answers or {}, human),
-    )
-    try:
-        _check_names(plan, {*(models or ()), *(providers or ()), *(answers or ())} - {""})
-        composition.check_models(plan, loaded.root)
-        with _folder(run_id, logs_dir) as (name, folder):
-            composition.workspace = Workspace(folder)
-            kept = None if logs_dir is None else folder
-            sinks = _sinks(plan, kept, redactor_of(loaded), on_event)
-            try:
-                return await _run(name, task, plan, loaded, composition, sinks, kept)
-            finally:
-                sinks.close()
-    finally:
-        await _undisturbed(composition.aclose())
+    overrides = Overrides(models or {}, providers or {})
+    _check_names(plan, {*overrides.models, *overrides.providers, *(answers or ())} - {""})
+    source = model_source or Models(loaded.environment.values)
+    async with AsyncExitStack() as stack:
+        if model_source is None:
+            stack.push_async_callback(_undisturbed, source.aclose)
+        check_models(plan, loaded.root, source, overrides)
+        name, folder = stack.enter_context(run_folder(run_id, logs_dir))
+        kept = None if logs_dir is None else folder
+        redactor = redactor_of(loaded)
+        sinks = _sinks(plan, kept, redactor, on_event)
+        stack.callback(sinks.close)
+        channel = GivenAnswers(answers or {}, human)
+
+        def assemble(graph: Plan, prefix: str) -> Parts:
+            return _assemble(crew, channel, graph, prefix)
+
+        state = Run(MemoryJournal(), assemble, run_inside, (sinks,) if sinks else (), price_of)
+        crew = Crew(
+            models=source,
+            functions=functions_for(loaded.path, functions_dir),
+            servers=McpServers(
+                emit=state.emit, logs=kept and kept / "servers", redact=redactor.text
+            ),
+            workspace=Workspace(folder),
+            overrides=overrides,
+            emit=state.emit,
+        )
+        return await _finish(name, task, plan, loaded, state, crew, redactor, kept)
 
 
 def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult:
@@ -341,26 +152,35 @@ def redactor_of(loaded: LoadedWorkflow) -> Redactor:
     return Redactor(loaded.secrets | environment_secrets(loaded.environment.values))
 
 
-async def _run(
+def _assemble(crew: Crew, channel: HumanChannel, plan: Plan, prefix: str) -> Parts:
+    """The code of one run of a graph, whose nodes' names begin with `prefix`.
+
+    Raises:
+        SetupError: a function of an edge cannot be found or loaded.
+    """
+    around = Surroundings(channel, crew.workspace, crew.agent)
+    executors = tuple(executor_of(plan, node.config, prefix, around) for node in plan.nodes)
+    return Parts(
+        executors=executors,
+        immediate=tuple(is_immediate(node.config) for node in plan.nodes),
+        rules=tuple(
+            rule_of(edge, plan.places.get(edge.index, ""), crew.functions) for edge in plan.edges
+        ),
+        closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
+    )
+
+
+async def _finish(
     run_id: str,
     task: str,
     plan: Plan,
     loaded: LoadedWorkflow,
-    composition: _Composition,
-    sinks: FanOut,
+    state: Run,
+    crew: Crew,
+    redactor: Redactor,
     folder: Path | None,
 ) -> RunResult:
     """The run itself, from its first event to its last."""
-    redactor = redactor_of(loaded)
-    state = Run(
-        run_id,
-        MemoryJournal(),
-        (sinks,) if sinks else (),
-        composition.assemble,
-        run_inside,
-        price_of,
-    )
-    composition.emit = state.emit
     began = time.perf_counter()
     workflow = str(loaded.path)
     names = tuple(node.id for node in plan.nodes)
@@ -371,10 +191,11 @@ async def _run(
         graph = GraphRun(state, plan)
         await graph.complete([user(task)])
     except asyncio.CancelledError as error:
+        await _undisturbed(crew.aclose)
         outcome = _cancelled(error)
     except Exception as error:  # noqa: BLE001 - every end of a run becomes its outcome
         outcome = outcome_of(error)
-    await _undisturbed(composition.aclose())
+    await _undisturbed(crew.aclose)
     for summary in state.nodes.values():
         if summary.status == "running":
             summary.status = "cancelled"
@@ -433,46 +254,14 @@ def _redacted(outcome: Outcome, redactor: Redactor) -> Outcome:
     )
 
 
-async def _undisturbed(work: Coroutine[Any, Any, None]) -> None:
+async def _undisturbed(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Do something to its end even if the task is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(work())
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await task
         raise
-
-
-@contextmanager
-def _folder(run_id: str | None, logs_dir: str | Path | None) -> Generator[tuple[str, Path]]:
-    """The run's name and its folder; a folder that is not to be kept is gone afterwards.
-
-    Raises:
-        UsageError: the name is no name for a folder, or is taken.
-    """
-    name = new_run_id() if run_id is None else run_id
-    if not is_run_id(name):
-        raise UsageError(
-            f"run id {name!r} is not possible",
-            hint="letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit",
-        )
-    if logs_dir is None:
-        with tempfile.TemporaryDirectory(prefix="devall-") as temporary:
-            yield name, Path(temporary)
-        return
-    place = Path(logs_dir) / name
-    try:
-        private_folder(place.parent)
-        place.mkdir(mode=0o700)
-    except FileExistsError:
-        raise UsageError(
-            f"there is a run {name} in {logs_dir} already", hint="choose another --run-id"
-        ) from None
-    except OSError as error:
-        raise UsageError(
-            f"{place} cannot be made: {error.strerror}", hint="choose another --logs-dir"
-        ) from error
-    yield name, place
 
 
 def _sinks(plan: Plan, folder: Path | None, redactor: Redactor, on_event: Sink | None) -> FanOut:
