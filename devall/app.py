@@ -187,12 +187,18 @@ async def _finish(
     state.emit(RunStarted(run_id=run_id, workflow=workflow, task=task, nodes=names))
     graph: GraphRun | None = None
     outcome = COMPLETED
+    by_owner: asyncio.CancelledError | None = None
+    """Set where the caller cancelled its own task, and not a signal the run."""
     try:
         graph = GraphRun(state, plan)
         await graph.complete([user(task)])
     except asyncio.CancelledError as error:
-        await _undisturbed(crew.aclose)
-        outcome = _cancelled(error)
+        signal = error.args[0] if error.args else None
+        outcome = outcome_of(RunCancelled("SIGTERM" if signal == "SIGTERM" else "SIGINT"))
+        if signal not in {"SIGINT", "SIGTERM"}:
+            by_owner = error
+        elif (task_here := asyncio.current_task()) is not None:
+            task_here.uncancel()
     except Exception as error:  # noqa: BLE001 - every end of a run becomes its outcome
         outcome = outcome_of(error)
     await _undisturbed(crew.aclose)
@@ -226,22 +232,9 @@ async def _finish(
             seconds=result.seconds,
         )
     )
+    if by_owner is not None:
+        raise by_owner
     return result
-
-
-def _cancelled(error: asyncio.CancelledError) -> Outcome:
-    """The outcome of a run that a signal ended; any other cancelling goes on.
-
-    Raises:
-        asyncio.CancelledError: the run's task was cancelled by its owner.
-    """
-    signal = error.args[0] if error.args else None
-    if signal not in ("SIGINT", "SIGTERM"):
-        raise error
-    task = asyncio.current_task()
-    if task is not None:
-        task.uncancel()
-    return outcome_of(RunCancelled(signal))
 
 
 def _redacted(outcome: Outcome, redactor: Redactor) -> Outcome:

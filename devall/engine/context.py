@@ -64,13 +64,13 @@ class Parts:
 class Run:
     """What all graphs of one run share."""
 
-    run_id: str
     journal: Journal
-    sinks: tuple[Sink, ...]
     assemble: Callable[[Plan, str], Parts]
     """Makes the code of a graph; the text is the prefix of its nodes' names."""
     start_graph: Callable[[Run, Plan, NodeScope, Sequence[Message]], Awaitable[Sequence[Message]]]
     """Runs a graph inside of a node's run; gives the outputs of its end node."""
+    sinks: tuple[Sink, ...] = ()
+    """Who is told of events; warnings are kept even if there is nobody."""
     price: Price | None = None
     """What model calls cost, for limits on money."""
     nodes: dict[str, NodeSummary] = field(default_factory=dict[str, NodeSummary])
@@ -87,9 +87,12 @@ class Run:
             sink(event)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class NodeScope:
-    """One run of a node, as its executor sees it (the port `Scope`)."""
+    """One run of a node, as its executor sees it (the port `Scope`).
+
+    Nobody changes one; it is not frozen, since there is one for each run of a node.
+    """
 
     run: Run
     node: str

@@ -380,12 +380,16 @@ async def test_a_signal_reaches_a_child_process_and_an_open_request(
 async def test_a_cancelled_caller_gets_its_cancellation_and_nothing_stays_open(use) -> None:
     async with ChatServer({"a": [{"fault": "silence"}]}) as server:
         use(server)
-        running = asyncio.ensure_future(devall.run(workflow([agent("A")]), task="x"))
+        recorder = Recorder()
+        running = asyncio.ensure_future(
+            devall.run(workflow([agent("A")]), task="x", on_event=recorder)
+        )
         await server.until(lambda: server.active == 1)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
         await server.until(lambda: server.connections == 0, seconds=1)
+    assert isinstance(recorder.events[-1], RunFinished)
 
 
 async def test_many_runs_in_one_loop_do_not_see_each_other(use) -> None:

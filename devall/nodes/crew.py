@@ -1,0 +1,145 @@
+"""The agents of a run: their models, tools and memories, shared where they are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from devall.config.memory import EmbeddingConfig
+from devall.config.nodes import AgentNode
+from devall.core.errors import SetupError
+from devall.core.events import Sink, Warned
+from devall.graph.model import Plan
+from devall.loading.loader import LoadedGraph
+from devall.memory.base import MemoryStore
+from devall.memory.embedding import EmbeddingModel, local_model
+from devall.memory.stores import memory_store
+from devall.models.base import ModelChoice, ModelSource
+from devall.models.providers import WITHOUT_KEY
+from devall.nodes.agent import AgentExecutor, choice_of
+from devall.plugins.functions import FunctionCatalog
+from devall.tools.manager import ToolManager
+from devall.tools.mcp.pool import McpServers
+from devall.workspace import Workspace
+
+_OWN_VARIABLES = {"api_key": "API_KEY", "base_url": "BASE_URL"}
+"""Variables that are looked up by provider anyway: a file may name them without their being set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Models and providers that stand before those of the file; by node name, `''` for all."""
+
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    providers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def apply(self, choice: ModelChoice, node: str) -> ModelChoice:
+        """The choice for a node; another provider brings its own endpoint and key."""
+        provider = self.providers.get(node) or self.providers.get("")
+        if provider and provider != choice.provider:
+            choice = replace(choice, provider=provider, base_url=None, api_key=None)
+        name = self.models.get(node) or self.models.get("")
+        return replace(choice, name=name) if name else choice
+
+
+@dataclass(slots=True)
+class Crew:
+    """Makes the executors of agent nodes, and owns what they share for one run."""
+
+    models: ModelSource
+    functions: FunctionCatalog
+    servers: McpServers
+    workspace: Workspace
+    overrides: Overrides
+    emit: Sink
+    _stores: dict[int, dict[str, MemoryStore]] = field(
+        default_factory=dict[int, dict[str, MemoryStore]]
+    )
+
+    def agent(self, plan: Plan, node: AgentNode, name: str) -> AgentExecutor:
+        """The executor of a node, for one run of its graph; `name` is `S/X` in a subgraph."""
+        folder = plan.file.parent
+        tools = None
+        if node.config.tooling:
+            tools = ToolManager(
+                node.config.tooling,
+                functions=self.functions,
+                servers=self.servers,
+                workspace=self.workspace,
+                base=folder,
+                emit=self.emit,
+                node=name,
+            )
+        return AgentExecutor(
+            node,
+            models=self.models,
+            choice=self.overrides.apply(choice_of(node.config), name),
+            tools=tools,
+            memories=self._stores_of(plan),
+            attachments=self.workspace.read_attachment,
+            base=folder,
+        )
+
+    async def aclose(self) -> None:
+        """Close servers and stores."""
+        async with AsyncExitStack() as stack:
+            for stores in self._stores.values():
+                for store in stores.values():
+                    stack.push_async_callback(store.aclose)
+            stack.push_async_callback(self.servers.aclose)
+
+    def _stores_of(self, plan: Plan) -> Mapping[str, MemoryStore]:
+        """A graph's memory stores, shared by its nodes for the whole run."""
+        stores = self._stores.get(id(plan))
+        if stores is None:
+            here = Path.cwd()
+            stores = self._stores[id(plan)] = {
+                config.name: memory_store(
+                    config, folder=here, auto=here / "memory", embedding=self._embedding
+                )
+                for config in plan.graph.memory
+            }
+        return stores
+
+    def _embedding(self, config: EmbeddingConfig | None) -> EmbeddingModel:
+        if config is not None and config.provider != "local":
+            raise SetupError(
+                f"embedding provider {config.provider} is not available yet",
+                hint="use `provider: local`",
+            )
+        model, warning = local_model()
+        if warning:
+            self.emit(Warned(code="embedding_fallback", message=warning))
+        return model
+
+
+def check_models(
+    plan: Plan, loaded: LoadedGraph, models: ModelSource, overrides: Overrides, prefix: str = ""
+) -> None:
+    """Make sure, before anything runs, that the model of every agent can be had.
+
+    Raises:
+        SetupError: a provider is unknown; a key, an extra, weights or a variable is missing.
+    """
+    for node in plan.nodes:
+        if not isinstance(node.config, AgentNode):
+            continue
+        name = prefix + node.id
+        written = choice_of(node.config.config)
+        choice = overrides.apply(written, name)
+        if choice.provider == written.provider:
+            _check_variables(loaded, node.index, name)
+        models.model(choice)
+    for name, child in plan.subplans.items():
+        check_models(child, loaded.subgraphs[name], models, overrides, f"{prefix}{name}/")
+
+
+def _check_variables(loaded: LoadedGraph, index: int, node: str) -> None:
+    for path, variable, position in loaded.missing_variables:
+        if path[:2] == ("nodes", index) and _OWN_VARIABLES.get(str(path[-1])) != variable:
+            raise SetupError(
+                f"node {node}: variable {variable} is not set ({position})",
+                hint=f"set it in the environment or in .env, {WITHOUT_KEY}",
+            )
