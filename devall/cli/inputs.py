@@ -28,16 +28,11 @@ def load(
         ConfigError: the file is wrong.
     """
     # Not by devall.app: what only looks at a file need not wait for what would run it.
-    from devall.graph.rules import check
-    from devall.loading.loader import load_workflow
-    from devall.plugins.project import functions_for
+    from devall.graph.checked import load_workflow
 
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: there is no such file")
-    functions = functions_for(file, functions_dir)
-    return load_workflow(
-        file, variables=variables, env_file=env_file, check=lambda graph: check(graph, functions)
-    )
+    return load_workflow(file, variables=variables, env_file=env_file, functions_dir=functions_dir)
 
 
 def gather_variables(place: Path | None, given: Sequence[str]) -> dict[str, JsonValue]:
