@@ -95,7 +95,6 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
     Raises:
         SetupError: a function cannot be found or loaded.
     """
-    where = f"edge {edge.name} ({place})"
     test: Test | UserFunction | None
     match edge.config.condition:
         case Always(value=value):
@@ -103,7 +102,8 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
         case KeywordCondition(config=config):
             test = keyword_test(config)
         case FunctionCondition(config=config):
-            test = UserFunction("condition", config.name, where, functions.edge(config.name))
+            function = functions.edge(config.name)
+            test = UserFunction("condition", config.name, _where(edge, place), function)
         case _:
             assert_never(edge.config.condition)
     transform: Transform | UserFunction | None
@@ -114,7 +114,7 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
             transform = regex_extract(config)
         case FunctionProcess(config=config):
             function = functions.edge_processor(config.name)
-            transform = UserFunction("processor", config.name, where, function)
+            transform = UserFunction("processor", config.name, _where(edge, place), function)
         case _:
             assert_never(edge.config.process)
     if test is None and transform is None:
@@ -122,6 +122,10 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
     return Rule(
         test, transform, not any(isinstance(each, UserFunction) for each in (test, transform))
     )
+
+
+def _where(edge: PlanEdge, place: str) -> str:
+    return f"edge {edge.name} ({place})"
 
 
 def _never(_: str) -> bool:

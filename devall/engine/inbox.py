@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import NamedTuple
 
 from devall.core.history import trim
 from devall.core.messages import Message
@@ -33,8 +34,7 @@ class Clear:
     kept: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(NamedTuple):
     """What a node's run sees."""
 
     messages: tuple[Message, ...]

@@ -71,7 +71,11 @@ class GraphRun:
         self._deadlines = (*deadlines, self._deadline)
         self.meter = Meter(plan.graph.limits, name.removesuffix("/"), run.price)
         self._meters = (*meters, self.meter)
-        self._node_meters: dict[int, Meter] = {}
+        self._node_meters = {
+            node.index: Meter(node.config.limits, f"node {name}{node.id}", run.price)
+            for node in plan.nodes
+            if "limits" in node.config.model_fields_set
+        }
         self._parts = run.assemble(plan, name)
         self._scheduler = Scheduler(plan)
         self._group: asyncio.TaskGroup | None = None
@@ -79,18 +83,19 @@ class GraphRun:
         self._breath = 0
         self.outputs: dict[int, tuple[Message, ...]] = {}
         """By node: what its last run that said something said."""
-        self._at_once = tuple(
-            self._parts.immediate[node.index]
-            and node.config.timeout is None
-            and plan.dynamic_into(node) is None
-            and all(
-                (rule := self._parts.rules[edge]) is None or rule.immediate
-                for edge in node.out_edges
-            )
-            for node in plan.nodes
-        )
+        self._at_once = [self._never_waits(node) for node in plan.nodes]
         for node in plan.nodes:
             run.nodes.setdefault(name + node.id, NodeSummary())
+
+    def _never_waits(self, node: PlanNode) -> bool:
+        """Whether neither the node nor what happens along its edges ever waits for anything."""
+        if not self._parts.immediate[node.index] or node.config.timeout is not None:
+            return False
+        for edge in node.out_edges:
+            rule = self._parts.rules[edge]
+            if rule is not None and not rule.immediate:
+                return False
+        return node.index not in self._plan.dynamics
 
     async def complete(self, task: Sequence[Message]) -> None:
         """Run the graph to its end; `outputs` has what the nodes said.
@@ -214,16 +219,11 @@ class GraphRun:
         return self._scheduler.finished(node.index, deliveries, _own_words(node, result))
 
     def _scope(self, node: PlanNode, visit: int) -> NodeScope:
-        meters, deadlines = self._meters, self._deadlines
-        name = self._name + node.id
-        if "limits" in node.config.model_fields_set:
-            meter = self._node_meters.get(node.index)
-            if meter is None:
-                meter = self._node_meters[node.index] = Meter(
-                    node.config.limits, f"node {name}", self._run.price
-                )
-            meters = (*meters, meter)
-        return NodeScope(self._run, name, node_path(self._path, node.id, visit), meters, deadlines)
+        meters = self._meters
+        if node.index in self._node_meters:
+            meters = (*meters, self._node_meters[node.index])
+        path = node_path(self._path, node.id, visit)
+        return NodeScope(self._run, self._name + node.id, path, meters, self._deadlines)
 
     async def _in_time(
         self, node: PlanNode, scope: NodeScope, start: Start, summary: NodeSummary
@@ -234,7 +234,7 @@ class GraphRun:
             scope.run, scope.node, scope.path, scope.meters, (*scope.deadlines, deadline)
         )
         executor = self._parts.executors[node.index]
-        dynamic = self._plan.dynamic_into(node)
+        dynamic = self._plan.dynamics.get(node.index)
 
         async def run_unit(layer: int, number: int, seen: Sequence[Message]) -> NodeResult:
             summary.runs += 1

@@ -31,7 +31,7 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
         graph=graph,
         file=loaded.file,
         nodes=tuple(
-            PlanNode(index, node, tuple(into[index]), tuple(out[index]))
+            PlanNode(index, node.id, node, tuple(into[index]), tuple(out[index]))
             for index, node in enumerate(graph.nodes)
         ),
         edges=edges,
@@ -39,9 +39,12 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
         ends=tuple(number[name] for name in graph.end),
         regions=Regions(
             [node.id for node in graph.nodes],
-            [Arc(e.source, e.target, e.config.trigger) for e in edges],
+            [Arc(edge.source, edge.target, edge.config.trigger) for edge in edges],
         ),
         subplans={name: compile_graph(child) for name, child in loaded.subgraphs.items()},
+        dynamics={
+            edge.target: dynamic for edge in edges if (dynamic := edge.config.dynamic) is not None
+        },
         places={
             edge.index: str(loaded.locate(("edges", edge.index)))
             for edge in edges

@@ -17,14 +17,10 @@ class PlanNode:
     """A node and the edges at it, in file order."""
 
     index: int
+    id: str
     config: Node
     in_edges: tuple[int, ...]
     out_edges: tuple[int, ...]
-
-    @property
-    def id(self) -> str:
-        """The node's id in the file."""
-        return self.config.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +51,8 @@ class Plan:
     regions: Regions = field(repr=False)
     subplans: Mapping[str, Plan]
     """The plans of subgraph nodes, by node id."""
+    dynamics: Mapping[int, Dynamic] = field(default_factory=dict[int, Dynamic], repr=False)
+    """By node: how its runs fan out, as the dynamic edges into it agree."""
     places: Mapping[int, str] = field(default_factory=dict[int, str], repr=False)
     """For edges with user functions: `file:line:column`, for errors."""
 
@@ -62,14 +60,6 @@ class Plan:
     def sinks(self) -> tuple[int, ...]:
         """Nodes without an edge out, in file order."""
         return tuple(node.index for node in self.nodes if not node.out_edges)
-
-    def dynamic_into(self, node: PlanNode) -> Dynamic | None:
-        """How a node's runs fan out: the dynamic edges into one node agree."""
-        for index in node.in_edges:
-            dynamic = self.edges[index].config.dynamic
-            if dynamic is not None:
-                return dynamic
-        return None
 
     def max_rounds(self, loop: Sequence[int]) -> int:
         """How many rounds a loop may take: the limit, or its largest counter if that is more."""

@@ -12,18 +12,20 @@ The recorded runs of the conformance suite have it so, and ids, unlike places in
 not change when nodes are listed in another order.
 
 Nodes are numbers from 0, edges keep their position in the file. Everything here is pure.
+
+Arcs and items are named tuples, not dataclasses, since each node of a plan has one of both: a
+frozen dataclass takes three times as long to make. networkx is imported for graphs with a
+cycle only: it takes a quarter of a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import networkx as nx
 
-
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(NamedTuple):
     """An edge as far as order is concerned."""
 
     source: int
@@ -31,8 +33,7 @@ class Arc:
     trigger: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """What is one thing to a round: a node, or an inner loop folded to one."""
 
     members: tuple[int, ...]
@@ -107,10 +108,10 @@ class Regions:
             if (arc := self._arcs[index]).target not in starts
             and (members is None or arc.target in members)
         ]
-        parts = _generations(nodes, ((s, t) for _, s, t in arcs))
-        if parts is not None:
+        ordering = [(source, target) for _, source, target in arcs]
+        levels = _generations(nodes, ordering)
+        if levels is not None:
             groups = [((node,), False) for node in nodes]
-            ordering = [(s, t) for _, s, t in arcs]
         else:
             groups, ordering = self._fold(nodes, arcs)
         beside = [
@@ -120,12 +121,14 @@ class Regions:
             if (arc := self._arcs[index]).target in starts
             and self._ids[node] < self._ids[arc.target]
         ]
-        return self._assemble(members, groups, ordering, beside)
+        return self._assemble(members, groups, ordering, beside, levels)
 
     def _fold(
         self, nodes: Sequence[int], arcs: Sequence[tuple[int, int, int]]
     ) -> tuple[list[tuple[tuple[int, ...], bool]], list[tuple[int, int]]]:
         """Groups of nodes that are one item, with whether they loop; and what orders them."""
+        import networkx as nx
+
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(nodes)
         graph.add_edges_from((s, t) for _, s, t in arcs)
@@ -161,6 +164,8 @@ class Regions:
 
     def _closing(self, part: Iterable[int], inner: Iterable[int]) -> set[int]:
         """Data edges that would close a cycle, taken in file order on top of the triggers."""
+        import networkx as nx
+
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(part)
         ordered = sorted(inner)
@@ -182,32 +187,43 @@ class Regions:
         groups: Sequence[tuple[tuple[int, ...], bool]],
         ordering: Iterable[tuple[int, int]],
         beside: Iterable[tuple[int, int]],
+        levels: Mapping[int, int] | None,
     ) -> Order:
-        """Items from groups; `beside` orders starting points without parting their level."""
+        """Items from groups; `beside` orders starting points without parting their level.
+
+        `levels` are those of the nodes, if no group has more than one.
+        """
         item_of = {node: at for at, (group, _) in enumerate(groups) for node in group}
-        after: list[set[int]] = [set() for _ in groups]
-        before = [0] * len(groups)
+        following: list[list[int]] = [[] for _ in groups]
         for source, target in ordering:
             here, there = item_of[source], item_of[target]
-            if here != there and there not in after[here]:
-                after[here].add(there)
-                before[there] += 1
-        levels = _generations(
-            range(len(groups)), ((s, t) for s in range(len(groups)) for t in after[s])
-        )
-        assert levels is not None, "folding loops leaves no cycle"
+            if here != there:
+                following[here].append(there)
+        if levels is None:
+            folded = _generations(
+                range(len(groups)), ((s, t) for s, targets in enumerate(following) for t in targets)
+            )
+            assert folded is not None, "folding loops leaves no cycle"
+            level_of = [folded[at] for at in range(len(groups))]
+        else:
+            level_of = [levels[group[0]] for group, _ in groups]
         for source, target in beside:
-            here, there = item_of[source], item_of[target]
-            if there not in after[here]:
-                after[here].add(there)
+            following[item_of[source]].append(item_of[target])
+        after = [
+            tuple(sorted(set(each)) if len(each) > 1 else each)  # two nodes may share many edges
+            for each in following
+        ]
+        before = [0] * len(groups)
+        for each in after:
+            for there in each:
                 before[there] += 1
         items = tuple(
             Item(
                 members=group,
                 is_loop=is_loop,
-                level=levels[at],
+                level=level_of[at],
                 before=before[at],
-                after=tuple(sorted(after[at])),
+                after=after[at],
                 may_exit=members is not None and self._leads_out(group, members),
             )
             for at, (group, is_loop) in enumerate(groups)
@@ -230,12 +246,12 @@ def _generations(nodes: Sequence[int], arcs: Iterable[tuple[int, int]]) -> dict[
     for source, target in arcs:
         after[source].append(target)
         before[target] += 1
-    level = {node: 0 for node in nodes if not before[node]}
-    ready = list(level)
+    level = dict.fromkeys(nodes, 0)
+    ready = [node for node in nodes if not before[node]]
     for node in ready:
         beyond = level[node] + 1
         for target in after[node]:
-            level[target] = max(level.get(target, 0), beyond)
+            level[target] = max(level[target], beyond)
             before[target] -= 1
             if not before[target]:
                 ready.append(target)

@@ -40,9 +40,12 @@ class Surroundings:
     """Makes the executor of an agent; the text is its name (`S/X` in a subgraph)."""
 
 
+_IMMEDIATE = LiteralNode, PassthroughNode, LoopCounterNode
+
+
 def is_immediate(node: Node) -> bool:
     """Whether the node's executor never waits for anything."""
-    return isinstance(node, LiteralNode | PassthroughNode | LoopCounterNode)
+    return isinstance(node, _IMMEDIATE)
 
 
 def executor_of(plan: Plan, node: Node, prefix: str, around: Surroundings) -> Executor:
