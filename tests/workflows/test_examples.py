@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +95,7 @@ async def test_demo_function_call(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
     )
     assert result.answer == "It is fine."
-    assert '"city_num": 3701' in said(server, "Forecaster", 1)[-1][1]
+    assert json.loads(said(server, "Forecaster", 1)[-1][1]) == {"city_num": 3701}
 
 
 async def test_demo_code_is_mended_until_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
