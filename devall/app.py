@@ -20,6 +20,7 @@ from devall.core.usage import Usage
 from devall.edges.rules import rule_of
 from devall.engine.answer import Answer, find_answer
 from devall.engine.context import Parts, Run
+from devall.engine.folder import run_folder
 from devall.engine.result import RunResult
 from devall.engine.runner import GraphRun, run_inside
 from devall.graph.checked import load_workflow
@@ -37,7 +38,6 @@ from devall.nodes.crew import Crew, Overrides, check_models
 from devall.plugins.project import functions_for
 from devall.telemetry.logs import LogLines
 from devall.telemetry.redaction import Redactor, environment_secrets
-from devall.telemetry.run_folder import run_folder
 from devall.telemetry.run_log import RunLog
 from devall.telemetry.sinks import FanOut
 from devall.tools.mcp.pool import McpServers
@@ -187,6 +187,7 @@ async def _finish(
     state.emit(RunStarted(run_id=run_id, workflow=workflow, task=task, nodes=names))
     graph: GraphRun | None = None
     outcome = COMPLETED
+    exception: Exception | None = None
     by_owner: asyncio.CancelledError | None = None
     """Set where the caller cancelled its own task, and not a signal the run."""
     try:
@@ -200,6 +201,7 @@ async def _finish(
         elif (task_here := asyncio.current_task()) is not None:
             task_here.uncancel()
     except Exception as error:  # noqa: BLE001 - every end of a run becomes its outcome
+        exception = error
         outcome = outcome_of(error)
     await _undisturbed(crew.aclose)
     for summary in state.nodes.values():
@@ -222,6 +224,7 @@ async def _finish(
         seconds=time.perf_counter() - began,
         warnings=tuple(redactor.text(text) for text in state.warnings),
         logs_dir=folder,
+        exception=exception,
     )
     state.emit(
         RunFinished(

@@ -60,8 +60,7 @@ class Reporter:
         """Report the error; the exit code that goes with it."""
         outcome = outcome_of(error)
         if self.debug:
-            text = "".join(traceback.format_exception(error)).rstrip()
-            write_note(self._clean(text))
+            write_note(self._clean(traceback_text(error)))
         if isinstance(error, ConfigError):
             write_note(self._redactor().text(diagnostics_text(error.diagnostics)))
         elif outcome.error is not None:
@@ -91,6 +90,11 @@ class Reporter:
         from devall.telemetry.redaction import Redactor, environment_secrets
 
         return self.redactor or Redactor(environment_secrets(os.environ))
+
+
+def traceback_text(error: BaseException) -> str:
+    """Where an error came from, for `--debug`."""
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 def error_text(error: ErrorReport, *, debug: bool = False) -> str:

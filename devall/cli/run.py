@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devall.cli import options as parsing
-from devall.cli.failures import Reporter, error_text, to_line
+from devall.cli.failures import Reporter, error_text, to_line, traceback_text
 from devall.cli.inputs import (
     answering_nodes,
     gather_answers,
@@ -160,12 +160,12 @@ def closing_words(result: RunResult, options: RunOptions) -> str:
     if result.status == "waiting":
         lines += _open_questions(result, options)
     elif result.error is not None:
+        if options.debug and result.exception is not None:
+            lines.append(traceback_text(result.exception))
         lines.append(error_text(result.error, debug=options.debug))
     if options.quiet:
         return "\n".join(lines)
     lines += [f"warning: {warning}" for warning in result.warnings]
-    if result.status == "completed" and result.answer is None:
-        lines.append("the run ended with no answer: no node that could give one has run")
     lines.append(_totals(result))
     return "\n".join(lines)
 

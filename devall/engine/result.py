@@ -32,6 +32,8 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     logs_dir: Path | None = None
     """The run's own folder; None: nothing was written."""
+    exception: Exception | None = field(default=None, repr=False, compare=False)
+    """What ended the run, with its traceback, where something went wrong."""
 
     @property
     def status(self) -> Status:

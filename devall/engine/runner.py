@@ -114,7 +114,8 @@ class GraphRun:
             ):
                 await self._carry_out(self._scheduler.start(task))
         except BaseExceptionGroup as group:
-            raise _first_leaf(group) from None
+            leaf = _first_leaf(group)
+            raise leaf from leaf.__cause__
         finally:
             for close in self._parts.closers:
                 await close()

@@ -131,3 +131,24 @@ def test_two_runs_at_once_in_one_folder_do_not_meet(write, workspace):
 
 def test_the_module_and_its_version(devall):
     assert devall("--version", code=0).stdout.startswith("devall 0.")
+
+
+def test_debug_shows_where_a_failure_of_a_run_came_from(devall, write):
+    write("functions/edge/mine.py", "def picky(text: str) -> bool:\n    raise ValueError('no')\n")
+    write(
+        "w.yaml",
+        """
+        graph:
+          start: A
+          nodes:
+            - {id: A, type: literal, config: {content: x}}
+            - {id: B, type: passthrough}
+          edges:
+            - {from: A, to: B, condition: picky}
+        """,
+    )
+    plain = devall("run", "w.yaml", code=1)
+    assert "Traceback" not in plain.stderr
+    done = devall("run", "w.yaml", "--debug", code=1)
+    assert "Traceback" in done.stderr
+    assert "mine.py" in done.stderr
