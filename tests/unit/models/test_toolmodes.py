@@ -63,18 +63,18 @@ async def test_without_a_system_prompt_one_is_made():
 @pytest.mark.parametrize(
     ("choice", "names"),
     [
-        (None, {"rand_num", "ping", "none"}),
-        ("auto", {"rand_num", "ping", "none"}),
-        ("required", {"rand_num", "ping"}),
-        ({"type": "function", "function": {"name": "ping"}}, {"ping"}),
-        ({"type": "function", "name": "ping"}, {"ping"}),
+        (None, ["none", "ping", "rand_num"]),
+        ("auto", ["none", "ping", "rand_num"]),
+        ("required", ["ping", "rand_num"]),
+        ({"type": "function", "function": {"name": "ping"}}, ["ping"]),
+        ({"type": "function", "name": "ping"}, ["ping"]),
     ],
     ids=str,
 )
 async def test_tool_choice_leaves_only_its_branches(choice, names):
     reply = json.dumps({"tool": "ping", "arguments": {}})
     _, sent, _ = await ask(reply, tool_choice=choice, parallel_tool_calls=True, temperature=0)
-    assert branches(sent) == names
+    assert sorted(branches(sent)) == names
     assert sent.params.keys() == {"temperature", "response_format"}
 
 
