@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ToolError,
         UsageError,
     )
+    from devall.tools.manager import ToolManager
 
 __all__ = [
     "ConfigError",
@@ -31,6 +32,7 @@ __all__ = [
     "RunResult",
     "SetupError",
     "ToolError",
+    "ToolManager",
     "UsageError",
     "load_workflow",
     "run",
@@ -39,16 +41,16 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_ENTRY_POINTS = {"RunResult", "load_workflow", "run", "run_sync"}
+_HOMES = dict.fromkeys(("RunResult", "load_workflow", "run", "run_sync"), "devall.app") | {
+    "ToolManager": "devall.tools.manager"
+}
 
 
 def __getattr__(name: str) -> object:
     """A public name, imported on first use: `import devall` alone stays cheap."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(
-        "devall.app" if name in _ENTRY_POINTS else "devall.core.errors"
-    )
+    module = importlib.import_module(_HOMES.get(name, "devall.core.errors"))
     value = globals()[name] = getattr(module, name)
     return value
 

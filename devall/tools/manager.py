@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self, assert_never
+from typing import Self, assert_never, overload
 from urllib.parse import urlsplit
 
 from devall.config.tools import FunctionSource, McpLocalSource, McpRemoteSource, ToolSource
 from devall.core.errors import ToolError
 from devall.core.events import Sink, Warned
-from devall.core.messages import TextPart, ToolCall
+from devall.core.messages import NOTHING, JsonValue, TextPart, ToolCall
 from devall.core.ports import Scope
 from devall.plugins.functions import FunctionCatalog
+from devall.plugins.project import functions_for
+from devall.telemetry.redaction import Redactor, environment_secrets
 from devall.tools.arguments import parse_arguments
 from devall.tools.base import ToolResult, Toolset, ToolSpec
 from devall.tools.combined import CombinedToolset, Source
@@ -22,6 +26,7 @@ from devall.tools.functions import FunctionToolset
 from devall.tools.limited import LimitedToolset
 from devall.tools.mcp.pool import McpServers
 from devall.tools.mcp.toolset import McpToolset
+from devall.tools.outside import FolderWorkspace, Outside, SourceLike, read_sources
 from devall.tools.prefixed import PrefixedToolset
 from devall.workspace import Workspace
 
@@ -29,18 +34,21 @@ from devall.workspace import Workspace
 class ToolManager:
     """The tools of one node: `async with ToolManager(...) as tools`.
 
+    Outside of any workflow the sources suffice: `ToolManager([{"type": "mcp_remote", ...}])`;
+    `await tools.list()` tells the tools, `await tools.call(name, arguments)` calls one.
+
     Entering opens every source, and fails before the first model call where one that is
     required cannot be used. A call's failure is a result for the model, never an exception.
     """
 
     def __init__(
         self,
-        sources: Sequence[ToolSource],
+        sources: SourceLike | Sequence[SourceLike],
         *,
-        functions: FunctionCatalog,
-        servers: McpServers,
-        workspace: Workspace | None = None,
-        base: Path,
+        functions: FunctionCatalog | None = None,
+        servers: McpServers | None = None,
+        workspace: Workspace | Path | str | None = None,
+        base: Path | None = None,
         emit: Sink | None = None,
         node: str = "",
         path: str = "",
@@ -48,23 +56,36 @@ class ToolManager:
         """Bind a node to its sources; nothing is opened yet.
 
         Args:
-            sources: As the workflow has them.
-            functions: Where function tools are found.
-            servers: The run's MCP servers, which outlive the node.
-            workspace: The run's files and attachments.
-            base: The folder of the workflow file.
-            emit: Takes warnings.
+            sources: As the workflow has them: configurations, or mappings with the same keys.
+            functions: Where function tools are found; None = the `functions` folder upwards of
+                `base`, then those that ship.
+            servers: The run's MCP servers, which outlive the node; None = own ones, closed with
+                the manager.
+            workspace: The run's files and attachments; a path is the folder that tools work in;
+                None = tools have no files.
+            base: The folder of the workflow file; None = the working directory.
+            emit: Takes warnings, and what tools report meanwhile.
             node: Id of the node, for warnings.
             path: Logical path of the node's run, for warnings.
+
+        Raises:
+            UsageError: a mapping is no source.
         """
-        self._functions = functions
+        self._base = base or Path.cwd()
+        self._functions = functions or functions_for(self._base / "workflow.yaml")
+        self._own_servers = None
+        if servers is None:
+            redact = Redactor(environment_secrets(os.environ)).text
+            servers = self._own_servers = McpServers(emit=emit, redact=redact)
         self._servers = servers
-        self._workspace = workspace
-        self._base = base
+        self._workspace = (
+            FolderWorkspace(Path(workspace)) if isinstance(workspace, Path | str) else workspace
+        )
         self._emit = emit
         self._node = node
         self._path = path
-        self._tools = CombinedToolset([self._source(each) for each in sources])
+        self._outside = Outside(node, path, emit)
+        self._tools = CombinedToolset([self._source(each) for each in read_sources(sources)])
 
     async def __aenter__(self) -> Self:
         """Open all sources at once.
@@ -72,7 +93,11 @@ class ToolManager:
         Raises:
             SetupError: required sources cannot be used, or two tools have the same name.
         """
-        await self._tools.open()
+        try:
+            await self._tools.open()
+        except BaseException:
+            await self._close_servers()
+            raise
         for source, error in self._tools.left_out:
             self._warn(
                 "tool_source_left_out",
@@ -86,26 +111,58 @@ class ToolManager:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._tools.aclose()
+        try:
+            await self._tools.aclose()
+        finally:
+            await self._close_servers()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model is offered them, in the order of the sources."""
         return self._tools.offered
 
-    async def call(self, call: ToolCall, scope: Scope) -> ToolResult:
+    async def list(self) -> tuple[ToolSpec, ...]:
+        """The tools, as `specs` has them."""
+        return self.specs()
+
+    @overload
+    async def call(self, call: ToolCall, scope: Scope) -> ToolResult: ...
+
+    @overload
+    async def call(self, call: str, scope: Mapping[str, JsonValue] = ..., /) -> ToolResult: ...
+
+    @overload
+    async def call(self, call: str, *, arguments: Mapping[str, JsonValue]) -> ToolResult: ...
+
+    async def call(
+        self,
+        call: ToolCall | str,
+        scope: Scope | Mapping[str, JsonValue] = NOTHING,
+        *,
+        arguments: Mapping[str, JsonValue] = NOTHING,
+    ) -> ToolResult:
         """What a call gives; a tool that is unknown, refuses or fails gives an error result.
 
         Args:
-            call: As the model wrote it.
-            scope: The node's run.
+            call: As the model wrote it; or the tool's name, outside of a run.
+            scope: The node's run; or the arguments, outside of a run.
+            arguments: The arguments, outside of a run.
         """
+        if isinstance(call, str):
+            given = scope if isinstance(scope, Mapping) and scope else arguments
+            call = ToolCall("call", call, json.dumps(dict(given), default=str))
+            scope = self._outside
+        assert not isinstance(scope, Mapping)
         try:
             spec = self._tools.spec(call.name)
-            arguments = parse_arguments(call.arguments, spec.parameters)
-            return await self._tools.call(call.name, arguments, scope, call.id)
+            parsed = parse_arguments(call.arguments, spec.parameters)
+            return await self._tools.call(call.name, parsed, scope, call.id)
         except ToolError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return ToolResult((TextPart(f"{error}{hint}"),), is_error=True)
+
+    async def _close_servers(self) -> None:
+        if self._own_servers is not None:
+            await self._own_servers.aclose()
 
     def _warn(self, code: str, message: str) -> None:
         if self._emit is not None:
