@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
-_PR_SET_PDEATHSIG = 1
+from devall.watchdog import Watchdog
+
 _CHUNK = 1 << 16
 GRACE = 1.0
 """Seconds between TERM and KILL for what is left of a group."""
@@ -40,6 +40,8 @@ async def run_child(
 ) -> ChildResult:
     """Run a command to its end; its whole group is gone when this returns or is cancelled.
 
+    It is gone as well where this process is killed meanwhile.
+
     Args:
         command: Program and arguments.
         cwd: Working directory.
@@ -51,45 +53,70 @@ async def run_child(
         FileNotFoundError: there is no such program, or no such folder.
         PermissionError: it must not be run.
     """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=cwd,
-        env=dict(env),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        preexec_fn=die_with_parent(),
-    )
+    async with _watched() as watchdog:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=cwd,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        watchdog.add(process.pid, GRACE)
+        return await _finished(process, seconds, max_output)
+
+
+async def _finished(
+    process: asyncio.subprocess.Process, seconds: float, max_output: int
+) -> ChildResult:
     assert process.stdout is not None
     assert process.stderr is not None
-    reading = asyncio.gather(
-        _read(process.stdout, max_output), _read(process.stderr, max_output), process.wait()
-    )
+    out, err = _Kept(max_output), _Kept(max_output)
+    work = asyncio.gather(out.read(process.stdout), err.read(process.stderr), process.wait())
     exit_code: int | None = None
     try:
         async with asyncio.timeout(seconds):
-            (out, cut_out), (err, cut_err), exit_code = await asyncio.shield(reading)
+            *_, exit_code = await asyncio.shield(work)
     except TimeoutError:
         await _end_group(process)
-        (out, cut_out), (err, cut_err), _ = await reading
+        # Whatever has left the group may hold the pipes open for ever.
+        await asyncio.wait({work}, timeout=GRACE)
     except BaseException:
         await asyncio.shield(_end_group(process))
-        reading.cancel()
         raise
     finally:
+        work.cancel()
         _signal_group(process.pid, signal.SIGKILL)
-    return ChildResult(exit_code, out, err, cut_out or cut_err)
+        # Its pipes may be held open by others; there is no public way to let go of our ends.
+        cast("Any", process)._transport.close()  # noqa: SLF001
+    return ChildResult(exit_code, bytes(out.data), bytes(err.data), out.was_cut or err.was_cut)
 
 
-async def _read(stream: asyncio.StreamReader, bound: int) -> tuple[bytes, bool]:
-    kept = bytearray()
-    cut = False
-    while chunk := await stream.read(_CHUNK):
-        room = bound - len(kept)
-        kept += chunk[:room]
-        cut = cut or len(chunk) > room
-    return bytes(kept), cut
+@asynccontextmanager
+async def _watched() -> AsyncGenerator[Watchdog]:
+    """A watchdog for the children of the block; what is left of them ends with it."""
+    watchdog = Watchdog()
+    watchdog.start()
+    try:
+        yield watchdog
+    finally:
+        await asyncio.shield(watchdog.aclose())
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a stream has said so far, up to a bound."""
+
+    bound: int
+    data: bytearray = field(default_factory=bytearray)
+    was_cut: bool = False
+
+    async def read(self, stream: asyncio.StreamReader) -> None:
+        while chunk := await stream.read(_CHUNK):
+            room = self.bound - len(self.data)
+            self.data += chunk[:room]
+            self.was_cut = self.was_cut or len(chunk) > room
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
@@ -104,22 +131,3 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 def _signal_group(pid: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
-
-
-def die_with_parent() -> Callable[[], None] | None:
-    """What a child must do before its program starts so that it never outlives this process.
-
-    Linux only (`prctl(PR_SET_PDEATHSIG)`); elsewhere None.
-    """
-    if not sys.platform.startswith("linux"):
-        return None
-    # Looked up here: a child between fork and exec must not load libraries.
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def before_exec() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return before_exec

@@ -27,7 +27,7 @@ from devall.tools.mcp.link import CallFailure, McpTool, OnProgress
 from devall.tools.mcp.log import ServerLog
 from devall.tools.mcp.process import ServerProcess, environment
 from devall.tools.mcp.session import AUTO, LEGACY, MODES, Conversation
-from devall.tools.mcp.watchdog import Watchdog
+from devall.watchdog import Watchdog
 
 LAST_WORDS = 0.5
 """Seconds that a server whose pipe has closed gets to end, so that its exit code is known."""

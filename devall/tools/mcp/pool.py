@@ -16,7 +16,7 @@ from devall.core.events import Sink, Warned
 from devall.tools.mcp.connection import finished
 from devall.tools.mcp.link import Connector
 from devall.tools.mcp.server import McpServer
-from devall.tools.mcp.watchdog import Watchdog
+from devall.watchdog import Watchdog
 
 _IMPORTS = threading.Lock()
 """Two threads must not import parts of the same large library at once."""

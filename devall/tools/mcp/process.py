@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self, cast
 
-from devall.tools.mcp.watchdog import POLL, Watchdog, has_members, send
+from devall.watchdog import POLL, Watchdog, has_members, send
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line; a server that writes more without a newline is given up."""

@@ -8,7 +8,7 @@ import pytest
 
 from devall.tools.mcp.log import ServerLog
 from devall.tools.mcp.process import ServerProcess, environment
-from devall.tools.mcp.watchdog import Watchdog
+from devall.watchdog import Watchdog
 
 
 async def run(code: str, **options: object) -> tuple[ServerProcess, list[bytes], list[bytes]]:

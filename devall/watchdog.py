@@ -1,11 +1,12 @@
-"""Ends the servers of a process that is gone, however it went.
+"""Ends the children of a process that is gone, however it went.
 
-A process that is killed cannot close its servers. So it starts this file as a program of its
+A process that is killed cannot end its children. So it starts this file as a program of its
 own, in a session of its own, and tells it by a pipe which process groups there are. When the
 pipe ends and groups are left, their owner is dead: they get SIGTERM, and SIGKILL after their
 grace. (The kernel's parent-death signal reaches the direct child alone, and not what a wrapper
-such as `npx` has started.) The program uses the standard library only, and starts without
-`site`, so that it costs some 10 ms.
+such as `npx` has started; and it takes code of ours between fork and exec, which threads
+forbid.) The program uses the standard library only, and starts without `site`, so that it costs
+some 10 ms.
 """
 
 from __future__ import annotations
