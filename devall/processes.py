@@ -7,13 +7,11 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from devall.watchdog import Watchdog
 
-_CHUNK = 1 << 16
 GRACE = 1.0
 """Seconds between TERM and KILL for what is left of a group."""
 
@@ -37,10 +35,12 @@ async def run_child(
     env: Mapping[str, str],
     seconds: float,
     max_output: int = 4 << 20,
+    keep_end: bool = False,
 ) -> ChildResult:
     """Run a command to its end; its whole group is gone when this returns or is cancelled.
 
-    It is gone as well where this process is killed meanwhile.
+    What the program has left running in its group is ended as soon as the program has ended.
+    All is gone as well where this process is killed meanwhile.
 
     Args:
         command: Program and arguments.
@@ -48,13 +48,17 @@ async def run_child(
         env: The whole environment.
         seconds: How long it may take.
         max_output: Bytes that are kept of each stream; the rest is read and dropped.
+        keep_end: Whether the end of a stream that is too long is kept as well as its beginning,
+            with a line between them that says how much is missing.
 
     Raises:
         FileNotFoundError: there is no such program, or no such folder.
         PermissionError: it must not be run.
     """
+    loop = asyncio.get_running_loop()
     async with _watched() as watchdog:
-        process = await asyncio.create_subprocess_exec(
+        transport, child = await loop.subprocess_exec(
+            lambda: _Child(loop, max_output, keep_end),
             *command,
             cwd=cwd,
             env=dict(env),
@@ -63,34 +67,38 @@ async def run_child(
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        watchdog.add(process.pid, GRACE)
-        return await _finished(process, seconds, max_output)
+        watchdog.add(transport.get_pid(), GRACE)
+        try:
+            return await _finished(transport, child, seconds)
+        finally:
+            transport.close()
 
 
 async def _finished(
-    process: asyncio.subprocess.Process, seconds: float, max_output: int
+    transport: asyncio.SubprocessTransport, child: _Child, seconds: float
 ) -> ChildResult:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    out, err = _Kept(max_output), _Kept(max_output)
-    work = asyncio.gather(out.read(process.stdout), err.read(process.stderr), process.wait())
-    exit_code: int | None = None
+    pid = transport.get_pid()
+    is_late = False
     try:
         async with asyncio.timeout(seconds):
-            *_, exit_code = await asyncio.shield(work)
+            await asyncio.wait([child.exited])
     except TimeoutError:
-        await _end_group(process)
-        # Whatever has left the group may hold the pipes open for ever.
-        await asyncio.wait({work}, timeout=GRACE)
+        is_late = True
+        await _end_group(pid, child)
     except BaseException:
-        await asyncio.shield(_end_group(process))
+        await asyncio.shield(_end_group(pid, child))
         raise
     finally:
-        work.cancel()
-        _signal_group(process.pid, signal.SIGKILL)
-        # Its pipes may be held open by others; there is no public way to let go of our ends.
-        cast("Any", process)._transport.close()  # noqa: SLF001
-    return ChildResult(exit_code, bytes(out.data), bytes(err.data), out.was_cut or err.was_cut)
+        _signal_group(pid, signal.SIGKILL)
+    # Whatever has left the group may hold the pipes open for ever.
+    await asyncio.wait([child.drained], timeout=GRACE)
+    out, err = child.kept[1], child.kept[2]
+    return ChildResult(
+        None if is_late else transport.get_returncode(),
+        out.data,
+        err.data,
+        out.was_cut or err.was_cut,
+    )
 
 
 @asynccontextmanager
@@ -104,28 +112,70 @@ async def _watched() -> AsyncGenerator[Watchdog]:
         await asyncio.shield(watchdog.aclose())
 
 
-@dataclass(slots=True)
+class _Child(asyncio.SubprocessProtocol):
+    """What a child says, and when it ends."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, bound: int, keep_end: bool) -> None:
+        self.kept = {1: _Kept(bound, keep_end), 2: _Kept(bound, keep_end)}
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.drained: asyncio.Future[None] = loop.create_future()
+        self._open = {1, 2}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.kept[fd].add(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        self._open.discard(fd)
+        if not self._open and not self.drained.done():
+            self.drained.set_result(None)
+
+    def process_exited(self) -> None:
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+
 class _Kept:
-    """What a stream has said so far, up to a bound."""
+    """The beginning of a stream, and its end if that is wanted."""
 
-    bound: int
-    data: bytearray = field(default_factory=bytearray)
-    was_cut: bool = False
+    def __init__(self, bound: int, keep_end: bool) -> None:
+        self._tail_size = bound // 2 if keep_end else 0
+        self._head_size = bound - self._tail_size
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
 
-    async def read(self, stream: asyncio.StreamReader) -> None:
-        while chunk := await stream.read(_CHUNK):
-            room = self.bound - len(self.data)
-            self.data += chunk[:room]
-            self.was_cut = self.was_cut or len(chunk) > room
+    def add(self, data: bytes) -> None:
+        room = self._head_size - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        # Not at every chunk: each time, all that is kept of the end is moved.
+        if len(self._tail) > 2 * self._tail_size:
+            self._trim()
+
+    @property
+    def was_cut(self) -> bool:
+        return self._dropped > 0 or len(self._tail) > self._tail_size
+
+    @property
+    def data(self) -> bytes:
+        self._trim()
+        if not self._dropped or not self._tail_size:
+            return bytes(self._head + self._tail)
+        return b"%s\n[... %d bytes left out ...]\n%s" % (self._head, self._dropped, self._tail)
+
+    def _trim(self) -> None:
+        more = len(self._tail) - self._tail_size
+        if more > 0:
+            del self._tail[:more]
+            self._dropped += more
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
+async def _end_group(pid: int, child: _Child) -> None:
     """TERM for the group, then KILL for what is left of it."""
-    _signal_group(process.pid, signal.SIGTERM)
-    with suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), GRACE)
-    _signal_group(process.pid, signal.SIGKILL)
-    await process.wait()
+    _signal_group(pid, signal.SIGTERM)
+    await asyncio.wait([child.exited], timeout=GRACE)
+    _signal_group(pid, signal.SIGKILL)
+    await asyncio.wait([child.exited])
 
 
 def _signal_group(pid: int, number: int) -> None:

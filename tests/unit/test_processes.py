@@ -12,13 +12,16 @@ import pytest
 from devall.processes import ChildResult, run_child
 
 
-async def run(code: str, seconds: float = 8, max_output: int = 4 << 20) -> ChildResult:
+async def run(
+    code: str, seconds: float = 8, max_output: int = 4 << 20, *, keep_end: bool = False
+) -> ChildResult:
     return await run_child(
         [sys.executable, "-I", "-S", "-c", code],
         cwd=Path.cwd(),
         env=os.environ,
         seconds=seconds,
         max_output=max_output,
+        keep_end=keep_end,
     )
 
 
@@ -46,6 +49,31 @@ async def test_output_and_exit_code_are_kept():
 async def test_output_beyond_the_bound_is_dropped_and_said():
     result = await run("print('x' * 100_000)", max_output=1000)
     assert (len(result.stdout), result.was_cut, result.exit_code) == (1000, True, 0)
+
+
+async def test_the_end_of_a_long_output_is_kept_where_it_is_wanted():
+    code = "import sys; sys.stdout.write('a' * 3_000_000 + 'b' * 500)"
+    result = await run(code, max_output=1000, keep_end=True)
+    assert result.was_cut
+    assert result.stdout == b"a" * 500 + b"\n[... 2999500 bytes left out ...]\n" + b"b" * 500
+    whole = await run("print('x' * 999)", max_output=1000, keep_end=True)
+    assert (whole.stdout, whole.was_cut) == (b"x" * 999 + b"\n", False)
+
+
+async def test_output_is_kept_as_it_was_whatever_pieces_it_came_in():
+    code = "import os\nfor n in range(2000): os.write(1, b'%06d\\n' % n)"
+    result = await run(code, max_output=70, keep_end=True)
+    assert result.stdout.startswith(b"000000\n000001\n000002\n000003\n000004\n\n[...")
+    assert result.stdout.endswith(b"...]\n001995\n001996\n001997\n001998\n001999\n")
+    assert b"13930 bytes left out" in result.stdout
+
+
+async def test_a_child_is_over_when_its_program_is_though_others_hold_its_output():
+    began = asyncio.get_running_loop().time()
+    result = await run(SPAWN.format(session=False, seconds=0), seconds=60)
+    assert result.exit_code == 0
+    assert await is_gone(int(result.stdout))
+    assert asyncio.get_running_loop().time() - began < 30
 
 
 async def test_a_child_that_takes_too_long_is_ended_and_its_output_kept():

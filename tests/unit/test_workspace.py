@@ -194,11 +194,10 @@ def test_a_link_that_takes_a_files_place_in_between_is_not_followed(
     outside.write_text("precious")
     (workspace.files / "x").write_text("x")
     for use in ("open", "append", "write"):
-        with pytest.raises(ToolFailed):  # noqa: PT012 -- the block is what is looked at
-            with workspace.at("x") as place:
-                (workspace.files / "x").unlink()
-                (workspace.files / "x").symlink_to(outside)
-                getattr(place, use)(*([] if use == "open" else [b"new"]))
+        with pytest.raises(ToolFailed), workspace.at("x") as place:  # noqa: PT012 -- see its name
+            (workspace.files / "x").unlink()
+            (workspace.files / "x").symlink_to(outside)
+            getattr(place, use)(*([] if use == "open" else [b"new"]))
     assert outside.read_text() == "precious"
 
 
