@@ -12,10 +12,16 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
 from httpx2 import Limits
-from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, OpenAIError, Timeout
 
 from devall.core.messages import JsonValue
 from devall.models.openai_errors import Place, Said, from_said, timed_out, translated
+from devall.models.openai_import import (
+    AsyncOpenAI,
+    AsyncStream,
+    DefaultAsyncHttpxClient,
+    OpenAIError,
+    Timeout,
+)
 from devall.models.shapes import as_object
 
 JsonObject = dict[str, JsonValue]

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import httpx2
-import openai
 
 from devall.core.errors import BadModelResponse, ModelError, ModelRefused, ModelUnavailable
 from devall.core.messages import JsonValue
 from devall.models.base import may_pass
+from devall.models.openai_import import openai
 from devall.models.shapes import as_list, as_object, as_text
 
 _QUOTA = frozenset(
