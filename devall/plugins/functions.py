@@ -86,12 +86,15 @@ class FunctionCatalog:
         """
         return self._one("edge_processor", name)
 
-    def tool(self, name: str) -> list[tuple[str, Callable[..., Any]]]:
+    def tool(self, name: str) -> list[tuple[str, Any]]:
         """The tools that a name of a workflow stands for, each with its own name.
+
+        What an import path leads to is no function, perhaps, but a class, an instance or a list:
+        `devall.tools.own` knows what can be made of it.
 
         Args:
             name: `function`, `module:function`, `module:All`, or an import path
-                `package.module:attribute`.
+                `package.module:attribute`, with `()` behind it for a factory.
 
         Raises:
             SetupError: no such function, more than one, or its file does not import.
@@ -111,14 +114,13 @@ class FunctionCatalog:
     def tool_names(self, name: str) -> tuple[str, ...]:
         """The names of the tools that a name stands for; nothing is imported for it.
 
-        Empty for a name that is wrong.
+        Empty for a name that is wrong, and for an import path: what it leads to has a name of
+        its own, perhaps.
         """
         found = self._find("tool", name)
         if isinstance(found, Trouble):
             return ()
-        if found is None:
-            return (name.partition(":")[2].rpartition(".")[2],)
-        return tuple(found[2])
+        return () if found is None else tuple(found[2])
 
     def modules(self, kind: Kind) -> tuple[str, ...]:
         """Every module of a kind, sorted; nothing is imported for it."""
@@ -283,9 +285,9 @@ def _definitions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.Asy
                 pass
 
 
-def _imported(name: str) -> tuple[str, Callable[..., Any]]:
-    """The callable of an import path, with its own name."""
-    module, _, attribute = name.partition(":")
+def _imported(name: str) -> tuple[str, Any]:
+    """What an import path leads to, with its own name."""
+    module, _, attribute = name.removesuffix("()").partition(":")
     try:
         found: Any = importlib.import_module(module)
     # The module is a user's code: it may raise anything while it is imported.
@@ -302,8 +304,6 @@ def _imported(name: str) -> tuple[str, Callable[..., Any]]:
                 hint=_nearest(part, near, prefix=f"{module}:"),
             )
         found = getattr(found, part)
-    if not callable(found):
-        raise SetupError(f"tool `{name}`: {attribute} is no function but {type(found).__name__}")
     return attribute.rpartition(".")[2], found
 
 

@@ -32,6 +32,8 @@ class ToolContext:
     """Does a piece of work on the thread of the run."""
     alive: Callable[[], None] = field(default=lambda: None, repr=False)
     """Starts the call's time limit anew."""
+    number: int = 1
+    """Which of the node's calls of this tool it is."""
 
     @property
     def node(self) -> str:

@@ -24,9 +24,9 @@ from devall.core.ports import Scope
 from devall.plugins.functions import FunctionCatalog
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.context import ToolContext
+from devall.tools.own import OwnTool, own_tools
 from devall.tools.results import to_result
 from devall.tools.schemas import SchemaCheck
-from devall.tools.signature import Signature, read_signature
 from devall.tools.threads import in_thread
 from devall.workspace import Workspace
 
@@ -36,10 +36,10 @@ class _Function:
     """A function that can be called as a tool."""
 
     spec: ToolSpec
-    signature: Signature
-    function: Callable[..., Any]
-    own_schema: SchemaCheck | None
-    """The schema that the workflow brings, which has to be checked beside the signature."""
+    own: OwnTool
+    check: SchemaCheck | None
+    """The schema that the workflow or the tool brings, which has to be checked beside the
+    signature."""
 
 
 class FunctionToolset:
@@ -75,10 +75,10 @@ class FunctionToolset:
         found = await in_thread(lambda: list(self._load()), "devall-import")
         for each in found:
             known = self._functions.setdefault(each.spec.name, each)
-            if known.function is not each.function:
+            if known.own.origin is not each.own.origin:
                 raise SetupError(
                     f"two functions of one source are called `{each.spec.name}`:"
-                    f" {_place(known.function)} and {_place(each.function)}",
+                    f" {_place(known.own.function)} and {_place(each.own.function)}",
                     hint="put one of them into a source of its own, with a `prefix`",
                 )
 
@@ -93,20 +93,22 @@ class FunctionToolset:
 
         Raises:
             ToolArguments: the arguments do not fit.
-            ToolFailed: the function raised.
+            ToolFailed: the function raised, is busy, or was called as often as it may be.
             ToolTimeout: it did not finish in time.
         """
         tool = self._functions.get(name)
         if tool is None:
             raise ToolNotFound(f"there is no function `{name}` here")
-        if tool.own_schema is not None:
-            tool.own_schema.check_arguments(arguments)
+        if tool.check is not None:
+            tool.check.check_arguments(arguments)
+        own = tool.own
+        seconds = self._timeout or own.time_limit
         loop = asyncio.get_running_loop()
-        timeout = asyncio.timeout(self._timeout)
+        timeout = asyncio.timeout(seconds)
 
         def start_anew() -> None:
-            if self._timeout is not None and not timeout.expired():
-                timeout.reschedule(loop.time() + self._timeout)
+            if seconds is not None and not timeout.expired():
+                timeout.reschedule(loop.time() + seconds)
 
         context = ToolContext(
             tool=name,
@@ -115,19 +117,23 @@ class FunctionToolset:
             workspace=self._workspace,
             post=lambda work: cast("None", loop.call_soon_threadsafe(work)),
             alive=start_anew,
+            number=own.calls + 1,
         )
-        positional, named = tool.signature.bind(arguments, context)
+        positional, named = own.signature.bind(arguments, context)
+        own.count()
+        if own.turn is not None:
+            await own.turn.take(name, seconds)
         try:
             async with timeout:
-                value = await _run(tool.function, positional, named, name)
+                value = await _run(own, positional, named)
         except (ToolError, AnswerNeeded, LimitReached, RunCancelled):
             raise
         except TimeoutError as error:
             if not timeout.expired():
                 raise ToolFailed(f"{name} raised TimeoutError: {error}") from error
-            still = "" if _is_async(tool.function) else "; its thread may still run"
+            still = "" if _is_async(own.function) else "; its thread may still run"
             raise ToolTimeout(
-                f"{name} did not finish within {self._timeout:g} s{still},"
+                f"{name} did not finish within {seconds:g} s{still},"
                 " and whether it did its work is unknown"
             ) from error
         # The boundary of a tool call: whatever a user's function raises, the model is told.
@@ -140,32 +146,52 @@ class FunctionToolset:
 
     def _load(self) -> Iterator[_Function]:
         for tool in self._tools:
-            for name, function in self._catalog.tool(tool.name):
-                signature = read_signature(function, name)
-                spec = ToolSpec(
-                    name=name,
-                    description=tool.description or signature.description,
-                    parameters=tool.parameters or signature.parameters,
-                    metadata={"source": "function", "original_name": name},
-                )
-                own = None if tool.parameters is None else SchemaCheck(tool.parameters)
-                yield _Function(spec, signature, function, own)
+            for name, found in self._catalog.tool(tool.name):
+                for own in own_tools(tool.name, name, found):
+                    spec = ToolSpec(
+                        name=own.name,
+                        description=tool.description or own.description,
+                        parameters=tool.parameters or own.parameters,
+                        metadata={"source": "function", "original_name": own.name},
+                    )
+                    schema = own.schema if tool.parameters is None else tool.parameters
+                    yield _Function(spec, own, None if schema is None else SchemaCheck(schema))
 
 
-async def _run(
-    function: Callable[..., Any], positional: list[Any], named: dict[str, Any], name: str
-) -> object:
-    """What the function returns; a generator's items as a list."""
+async def _run(own: OwnTool, positional: list[Any], named: dict[str, Any]) -> object:
+    """What the function returns; a generator's items as a list.
+
+    Its turn is over when the function is, though nobody may wait for its thread any more.
+    """
+    function = own.function
+    if inspect.isasyncgenfunction(function):
+        try:
+            return [item async for item in function(*positional, **named)]
+        finally:
+            own.leave()
     if _is_async(function):
-        return await function(*positional, **named)
+        try:
+            return await function(*positional, **named)
+        finally:
+            own.leave()
 
     def work() -> object:
-        value = function(*positional, **named)
-        return list(cast("Iterator[object]", value)) if inspect.isgenerator(value) else value
+        value: object = None
+        try:
+            value = function(*positional, **named)
+            return list(cast("Iterator[object]", value)) if inspect.isgenerator(value) else value
+        finally:
+            if not inspect.isawaitable(value):
+                own.leave()
 
-    value = await in_thread(work, f"devall-tool-{name}")
+    value = await in_thread(work, f"devall-tool-{own.name}")
+    if not inspect.isawaitable(value):
+        return value
     # A sync wrapper around a coroutine function.
-    return await value if inspect.isawaitable(value) else value
+    try:
+        return await value
+    finally:
+        own.leave()
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

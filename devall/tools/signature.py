@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -129,6 +130,38 @@ def read_signature(function: Callable[..., Any], name: str) -> Signature:
         _positional=tuple(positional),
         _contexts=tuple(contexts),
         _always=frozenset(always),
+    )
+
+
+def read_model(model: type[BaseModel], function: Callable[..., Any], name: str) -> Signature:
+    """The signature of a function whose arguments a model describes.
+
+    Args:
+        model: Its fields are the arguments; the function gets each of them, by name.
+        function: What takes them, and the call's context if it asks for it.
+        name: The tool's name, for errors.
+
+    Raises:
+        SetupError: a field has no JSON Schema.
+    """
+    try:
+        schema = model.model_json_schema(schema_generator=_Quiet)
+    except PydanticUserError as error:
+        raise SetupError(
+            f"tool `{name}`: a field of `args_schema` has no JSON Schema: {error.message}"
+        ) from error
+    hints: dict[str, Any] = {}
+    with contextlib.suppress(NameError, TypeError, AttributeError):
+        hints = get_type_hints(_implementation(function), include_extras=True)
+    parameters = inspect.signature(function).parameters
+    return Signature(
+        description=inspect.getdoc(model) or "",
+        parameters=_tidied(schema),
+        _model=model,
+        _fields={field: field for field in model.model_fields},
+        _positional=(),
+        _contexts=tuple(n for n in parameters if n == CONTEXT or _is_context(hints.get(n))),
+        _always=frozenset(model.model_fields),
     )
 
 
