@@ -49,7 +49,8 @@ PROVIDERS: Mapping[str, Provider] = {
         ("BASE_URL", "GEMINI_BASE_URL"),
         protocols=("chat",),
     ),
-    "local": Provider("", (), (), tool_mode="json_schema", protocols=("chat",)),
+    # The protocol is of no account in this process: a file that asks for one still runs.
+    "local": Provider("", (), (), tool_mode="json_schema"),
 }
 """The providers that ship with the package, by the name a workflow gives."""
 
