@@ -15,12 +15,10 @@ from devall.graph.model import Plan
 from devall.loading.loader import LoadedGraph
 from devall.memory.base import MemoryStore
 from devall.memory.embedding import EmbeddingModel, local_model
-from devall.memory.stores import memory_store
 from devall.models.base import ModelChoice, ModelSource
 from devall.models.providers import WITHOUT_KEY
 from devall.nodes.agent import AgentExecutor, choice_of
 from devall.plugins.functions import FunctionCatalog
-from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
 from devall.workspace import Workspace
 
@@ -63,6 +61,8 @@ class Crew:
         folder = plan.file.parent
         tools = None
         if node.config.tooling:
+            from devall.tools.manager import ToolManager  # a twelfth of a small run's start
+
             tools = ToolManager(
                 node.config.tooling,
                 functions=self.functions,
@@ -92,8 +92,12 @@ class Crew:
 
     def _stores_of(self, plan: Plan) -> Mapping[str, MemoryStore]:
         """A graph's memory stores, shared by its nodes for the whole run."""
+        if not plan.graph.memory:
+            return {}
         stores = self._stores.get(id(plan))
         if stores is None:
+            from devall.memory.stores import memory_store  # see above
+
             here = Path.cwd()
             stores = self._stores[id(plan)] = {
                 config.name: memory_store(
