@@ -94,11 +94,19 @@ async def run_limited(
     )
 
 
-async def sandbox_for(files: Path, *, writable: Sequence[Path] = (), network: bool) -> Sandbox:
+async def sandbox_for(
+    files: Path, *, network: bool, writable: Sequence[Path] = (), readable: Sequence[Path] = ()
+) -> Sandbox:
     """How code that works in the folder `files` is closed in.
 
-    Only `files` and what `writable` names can be written, `/tmp` is its own, and other
-    processes are not to be seen.
+    Only `files` and what `writable` names can be written, `/tmp` and `/run` are its own, and
+    other processes are not to be seen.
+
+    Args:
+        files: The workspace's folder.
+        network: Whether it has the network.
+        writable: Further folders to write in, if they are there.
+        readable: What it needs to see even in `/tmp`.
 
     Raises:
         ToolFailed: DEVALL_CODE_SANDBOX is `required`, and there is none.
@@ -111,7 +119,7 @@ async def sandbox_for(files: Path, *, writable: Sequence[Path] = (), network: bo
     if program is not None:
         trouble = await in_thread(lambda: _trouble_of(program), "devall-sandbox")
         if not trouble:
-            return Sandbox(_bwrap(program, files, writable, network))
+            return Sandbox(_bwrap(program, files, writable, readable, network))
     if wanted == "required":
         raise ToolFailed(
             f"code runs only in a sandbox here, and there is none: {trouble}",
@@ -120,9 +128,16 @@ async def sandbox_for(files: Path, *, writable: Sequence[Path] = (), network: bo
     return Sandbox(note=f"not in a sandbox: {trouble}")
 
 
-def _bwrap(program: str, files: Path, writable: Sequence[Path], network: bool) -> tuple[str, ...]:
-    # What /tmp and /run hide and a program may need: the interpreter, the addresses of names.
-    needed = {sys.prefix, sys.base_prefix, "/run/systemd/resolve"}
+def _bwrap(
+    program: str,
+    files: Path,
+    writable: Sequence[Path],
+    readable: Sequence[Path],
+    network: bool,
+) -> tuple[str, ...]:
+    # What /tmp and /run would hide: the interpreter, and how names are looked up.
+    needed = {sys.prefix, sys.base_prefix, os.path.realpath("/etc/resolv.conf")}
+    needed |= {str(path) for path in readable}
     shown = [p for p in sorted(needed) if p.startswith(("/tmp/", "/run/"))]  # noqa: S108
     binds = [arg for path in shown for arg in ("--ro-bind-try", path, path)]
     opened = [arg for path in (*writable, files) for arg in ("--bind-try", str(path), str(path))]
@@ -141,7 +156,7 @@ def _bwrap(program: str, files: Path, writable: Sequence[Path], network: bool) -
 @functools.cache
 def _trouble_of(program: str) -> str:
     """Why bubblewrap does not work here; empty if it does. Many containers do not let it."""
-    command = [*_bwrap(program, Path("/tmp"), (), network=False), "true"]  # noqa: S108
+    command = [*_bwrap(program, Path("/tmp"), (), (), network=False), "true"]  # noqa: S108
     try:
         done = subprocess.run(  # noqa: S603 -- a program of the machine with our own arguments
             command,
@@ -164,6 +179,8 @@ def reported(
     result: ChildResult,
     seconds: float,
     notes: Sequence[str] = (),
+    *,
+    title: str = "",
     shown_as: tuple[str, str] = ("", ""),
 ) -> ToolResult:
     """How a child ended and what it said, for a model to read; an error if it failed.
@@ -172,10 +189,11 @@ def reported(
         result: How it ended.
         seconds: Its time limit.
         notes: What else is to be known, each in a line of its own.
+        title: What it was, for the first line.
         shown_as: A text, and what is shown in its place: a name that is another one each time
             would make equal results look different.
     """
-    parts = [_ending(result.exit_code, seconds)]
+    parts = [(f"{title}: " if title else "") + _ending(result.exit_code, seconds)]
     for name, data in (("stdout", result.stdout), ("stderr", result.stderr)):
         if text := data.decode("utf-8", "replace").rstrip("\n"):
             parts.append(f"--- {name} ---\n{text}")

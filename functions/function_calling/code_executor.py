@@ -59,7 +59,7 @@ async def execute_code(
     finally:
         (files / name).unlink(missing_ok=True)
     notes = [_changes(before, _seen(workspace)), sandbox.note]
-    return reported(result, time_out, notes, (str(files / name), "code.py"))
+    return reported(result, time_out, notes, shown_as=(str(files / name), "code.py"))
 
 
 def interpreter(files: Path) -> str:
