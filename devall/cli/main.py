@@ -12,6 +12,17 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from devall.cli.failures import Reporter, terminate_as_interrupt
+from devall.cli.parameters import (
+    Debug,
+    EnvFile,
+    ExTools,
+    File,
+    Files,
+    FunctionsDir,
+    Variables,
+    VarsFile,
+)
+from devall.cli.tool_commands import mcp_app, tools_app
 from devall.core.errors import DevallError, UsageError
 
 RUN_EXAMPLES = """Examples:
@@ -42,9 +53,11 @@ VALIDATE_EXAMPLES = """Examples:
   devall validate poem.yaml
   devall validate yaml_instance/*.yaml --strict
   devall validate poem.yaml --format github
+  devall validate poem.yaml --connect
 
 \b
-Exit codes: 0 valid, 2 a file is missing, 3 a file is wrong.
+Exit codes: 0 valid, 2 a file is missing, 3 a file is wrong,
+4 a server that is needed cannot be used.
 """
 GRAPH_EXAMPLES = """Examples:
 
@@ -86,29 +99,8 @@ models_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(models_app, name="models")
-
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Workflow files.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.")]
-Variables = Annotated[
-    list[str] | None,
-    typer.Option("--var", metavar="K=V", help="A variable of the file; may be repeated."),
-]
-VarsFile = Annotated[
-    Path | None,
-    typer.Option(metavar="PATH", help="YAML or JSON file with variables; --var stands over it."),
-]
-EnvFile = Annotated[
-    Path | None,
-    typer.Option(metavar="PATH", help="Read instead of the .env beside the workflow."),
-]
-FunctionsDir = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder of your own functions, if it is not `functions` upwards of the file.",
-    ),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
+app.add_typer(tools_app, name="tools")
+app.add_typer(mcp_app, name="mcp")
 
 
 def _print_version(value: bool) -> None:
@@ -160,6 +152,7 @@ def run(
         typer.Option(metavar="[NODE=]NAME", help="Provider for all agents, or one; repeatable."),
     ] = None,
     functions_dir: FunctionsDir = None,
+    ex_tools: ExTools = None,
     run_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Name of the run; default: made of the time.")
     ] = None,
@@ -195,6 +188,7 @@ def run(
             models=model or (),
             providers=provider or (),
             functions_dir=functions_dir,
+            ex_tools=ex_tools or (),
             run_id=run_id,
             logs_dir=logs_dir,
             as_json=as_json,
@@ -211,13 +205,19 @@ def validate(
         str, typer.Option(metavar="text|json|github", help="How findings are printed.")
     ] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors too.")] = False,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Start or reach every server of tools as well.")
+    ] = False,
     var: Variables = None,
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
     functions_dir: FunctionsDir = None,
     debug: Debug = False,
 ) -> int:
-    """Say everything that is wrong with workflow files; nothing runs, no network."""
+    """Say everything that is wrong with workflow files.
+
+    Nothing runs, and without --connect no server is asked.
+    """
     from devall.cli import validate as command
 
     one_of(format, ("text", "json", "github"))
@@ -226,6 +226,7 @@ def validate(
             files=files,
             format=cast(command.Format, format),
             strict=strict,
+            connect=connect,
             variables=var or (),
             vars_file=vars_file,
             env_file=env_file,
@@ -340,7 +341,7 @@ def _as_usage_error(error: typer.TyperException, arguments: Sequence[str]) -> De
     return UsageError(text[:1].lower() + text[1:] or "no command was given", hint=hint)
 
 
-_COMMANDS = ("run", "validate", "graph", "schema", "models")
+_COMMANDS = ("run", "validate", "graph", "schema", "models", "tools", "mcp")
 
 
 def _file_of(arguments: Sequence[str]) -> str:

@@ -55,6 +55,7 @@ class RunOptions:
     models: Sequence[str] = ()
     providers: Sequence[str] = ()
     functions_dir: Path | None = None
+    ex_tools: Sequence[str] = ()
     run_id: str | None = None
     logs_dir: Path | None = None
     as_json: bool = False

@@ -30,6 +30,7 @@ class ValidateOptions:
     files: Sequence[Path]
     format: Format = "text"
     strict: bool = False
+    connect: bool = False
     variables: Sequence[str] = ()
     vars_file: Path | None = None
     env_file: Path | None = None

@@ -1,0 +1,47 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Workflow files.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.")]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--var", metavar="K=V", help="A variable of the file; may be repeated."),
+]
+VarsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="YAML or JSON file with variables; --var stands over it."),
+]
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Read instead of the .env beside the workflow."),
+]
+FunctionsDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder of your own functions, if it is not `functions` upwards of the file.",
+    ),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
+ExTools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ex-tools",
+        metavar="A,B",
+        help="Tools beside those of the file: package.module:attribute, or names of functions;"
+        " those of EX_TOOLS (a YAML list) are added.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+LogsDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Where folders of runs are made; default: DEVALL_LOGS_DIR or logs."
+    ),
+]

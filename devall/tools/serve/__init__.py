@@ -1,0 +1,1 @@
+"""Tools offered to others by the MCP protocol."""
