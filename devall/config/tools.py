@@ -78,7 +78,7 @@ class McpRemoteConfig(McpConfig):
     headers: TextMap = Field(default_factory=dict)
     """HTTP headers of every request."""
     timeout: Positive = 10
-    """Seconds for one call."""
+    """Seconds for one call; progress that the server reports starts them anew."""
     transport: Literal["auto", "http", "sse"] = "auto"
     """How the URL is spoken to: streamable HTTP, or server-sent events."""
 
@@ -121,7 +121,12 @@ class SourceBase(ConfigModel):
     max_result_chars: Count = 40_000
     """Characters of a result that are kept."""
     timeout: Positive | None = None
-    """Seconds for one call, whatever the kind of source."""
+    """Seconds for one call, whatever the kind of source; progress that the tool reports starts
+    them anew."""
+    idempotent: OneOrMany[str] = ()
+    """Globs over the tools' own names: a call of these whose outcome is unknown (no answer in
+    time, a server that died) is made once more. Tools that an MCP server itself marks as
+    idempotent or read-only need not be named."""
 
     @classmethod
     def normalised(cls, data: dict[str, object]) -> dict[str, object]:

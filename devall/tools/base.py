@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from devall.core.messages import NOTHING, JsonValue, Part, TextPart
 from devall.core.ports import Scope
@@ -35,6 +35,14 @@ class ToolResult:
         """The text parts, joined by newline."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
+    def redacted(self, redact: Callable[[str], str]) -> ToolResult:
+        """The result without the secrets that its texts hold."""
+        parts = tuple(
+            TextPart(redact(part.text)) if isinstance(part, TextPart) else part
+            for part in self.parts
+        )
+        return replace(self, parts=parts)
+
 
 class Toolset(Protocol):
     """Tools from one source; wrappers (prefixed, filtered, ...) have the same shape."""
@@ -63,4 +71,17 @@ class Toolset(Protocol):
 
     async def aclose(self) -> None:
         """Let go of what `open` took."""
+        ...
+
+
+@runtime_checkable
+class ChangingToolset(Protocol):
+    """A toolset whose tools may become others while it is open."""
+
+    async def refresh(self) -> bool:
+        """Take over the tools as they are now; whether they are others than before.
+
+        Raises:
+            SetupError: the source cannot be used any more.
+        """
         ...

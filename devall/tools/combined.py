@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from devall.core.errors import SetupError, ToolNotFound
 from devall.core.messages import JsonValue
 from devall.core.ports import Scope
-from devall.tools.base import ToolResult, Toolset, ToolSpec
+from devall.tools.base import ChangingToolset, ToolResult, Toolset, ToolSpec
 from devall.tools.names import nearest, public_name
 
 LISTED = 40
@@ -36,6 +36,9 @@ class CombinedToolset:
         self._specs: dict[str, ToolSpec] = {}
         self._routes: dict[str, tuple[Toolset, str]] = {}
         """Public name to the toolset and the name it knows the tool by."""
+        self._opened: tuple[Source, ...] = ()
+        self._gone: set[str] = set()
+        """Names that were offered once."""
         self.left_out: tuple[tuple[Source, SetupError], ...] = ()
         """Sources that could not be opened and are not required."""
 
@@ -57,16 +60,41 @@ class CombinedToolset:
             ]
             _raise_for([(source, error) for source, error in failed if source.required])
             self.left_out = tuple(failed)
-            self._merge(
-                [
-                    (source, outcome)
-                    for source, outcome in zip(self._sources, outcomes, strict=True)
-                    if not isinstance(outcome, SetupError)
-                ]
-            )
+            opened = [
+                (source, outcome)
+                for source, outcome in zip(self._sources, outcomes, strict=True)
+                if not isinstance(outcome, SetupError)
+            ]
+            self._opened = tuple(source for source, _ in opened)
+            self._specs, self._routes = _merged(opened)
         except BaseException:
             await self.aclose()
             raise
+
+    async def refresh(self) -> Sequence[str]:
+        """Take over the tools of sources that have others now; troubles met, in words.
+
+        Where a source cannot tell its tools, or two tools came to have one name, everything
+        stays as it was.
+        """
+        troubles: list[str] = []
+        has_changed = False
+        for source in self._opened:
+            if isinstance(source.toolset, ChangingToolset):
+                try:
+                    has_changed |= await source.toolset.refresh()
+                except SetupError as error:
+                    troubles.append(f"{source.label}: {error}")
+        if has_changed:
+            try:
+                found = [(source, await source.toolset.specs()) for source in self._opened]
+                specs, routes = _merged(found)
+            except SetupError as error:
+                troubles.append(str(error))
+            else:
+                self._gone = (self._gone | self._specs.keys()) - specs.keys()
+                self._specs, self._routes = specs, routes
+        return troubles
 
     async def specs(self) -> Sequence[ToolSpec]:
         """The tools of all sources, in their order."""
@@ -84,6 +112,8 @@ class CombinedToolset:
             ToolNotFound: no source offers it; the nearest names are given.
         """
         found = self._specs.get(name)
+        if found is None and name in self._gone:
+            raise ToolNotFound(f"tool `{name}` is no longer available: its server dropped it")
         if found is None:
             raise ToolNotFound(_unknown(name, tuple(self._specs)))
         return found
@@ -103,21 +133,35 @@ class CombinedToolset:
         for source in self._sources:
             await source.toolset.aclose()
 
-    def _merge(self, opened: Sequence[tuple[Source, Sequence[ToolSpec]]]) -> None:
-        owners: dict[str, Source] = {}
-        for source, specs in opened:
-            for spec in specs:
-                name = public_name(spec.name)
-                if name in owners:
-                    raise SetupError(
-                        f"tool `{name}` is offered twice:"
-                        f" by {owners[name].label} and by {source.label}",
-                        hint=f"give one of them a prefix, as in `prefix: {source.prefix or 'b'}`"
-                        f" (the tool is then `{source.prefix or 'b'}_{name}`), or `exclude` it",
-                    )
-                owners[name] = source
-                self._specs[name] = replace(spec, name=name)
-                self._routes[name] = (source.toolset, spec.name)
+
+Specs = dict[str, ToolSpec]
+Routes = dict[str, tuple[Toolset, str]]
+
+
+def _merged(opened: Sequence[tuple[Source, Sequence[ToolSpec]]]) -> tuple[Specs, Routes]:
+    """The tools by their public names, and where each of them leads.
+
+    Raises:
+        SetupError: two tools have one name.
+    """
+    owners: dict[str, Source] = {}
+    merged: Specs = {}
+    routes: Routes = {}
+    for source, specs in opened:
+        for spec in specs:
+            name = public_name(spec.name)
+            if name in owners:
+                proposed = source.prefix or "b"
+                raise SetupError(
+                    f"tool `{name}` is offered twice:"
+                    f" by {owners[name].label} and by {source.label}",
+                    hint=f"give one of them a prefix, as in `prefix: {proposed}`"
+                    f" (the tool is then `{proposed}_{name}`), or `exclude` it",
+                )
+            owners[name] = source
+            merged[name] = replace(spec, name=name)
+            routes[name] = (source.toolset, spec.name)
+    return merged, routes
 
 
 async def _open(source: Source) -> Sequence[ToolSpec] | SetupError:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from devall.core.messages import JsonValue, TextPart
 from devall.core.ports import Scope
 from devall.tools.base import ToolResult, Toolset
+from devall.tools.slices import notice
 from devall.tools.wrapped import WrappedToolset
 from devall.workspace import Workspace
 
@@ -15,7 +16,7 @@ from devall.workspace import Workspace
 class LimitedToolset(WrappedToolset):
     """Cuts the text of a long result in the middle, and says so there.
 
-    The whole text is kept as an attachment of the run.
+    The whole text is kept as an attachment of the run, and can be read in slices.
     """
 
     def __init__(self, inner: Toolset, max_chars: int, workspace: Workspace | None = None) -> None:
@@ -35,7 +36,7 @@ class LimitedToolset(WrappedToolset):
         if self._workspace is not None:
             data = text.encode("utf-8", "replace")
             part = self._workspace.save_attachment(data, "text/plain", f"{name}.txt")
-            kept = f"; the whole text is attachment {part.attachment}"
+            kept = notice(part.attachment)
         cut = TextPart(shorten(text, self._max_chars, kept))
         others = tuple(part for part in result.parts if not isinstance(part, TextPart))
         return replace(result, parts=(cut, *others))

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 from devall.config.tools import FunctionSource, McpLocalSource, McpRemoteSource, ToolSource
 from devall.core.errors import ToolError
 from devall.core.events import Sink, Warned
-from devall.core.messages import NOTHING, JsonValue, TextPart, ToolCall
-from devall.core.ports import Scope
+from devall.core.messages import NOTHING, JsonValue, Message, TextPart, ToolCall
+from devall.core.ports import HumanChannel, Scope
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.project import functions_for
 from devall.telemetry.redaction import Redactor, environment_secrets
+from devall.tools import slices
 from devall.tools.arguments import parse_arguments
 from devall.tools.base import ToolResult, Toolset, ToolSpec
 from devall.tools.combined import CombinedToolset, Source
@@ -50,6 +51,7 @@ class ToolManager:
         workspace: Workspace | Path | str | None = None,
         base: Path | None = None,
         emit: Sink | None = None,
+        human: HumanChannel | None = None,
         node: str = "",
         path: str = "",
     ) -> None:
@@ -65,6 +67,7 @@ class ToolManager:
                 None = tools have no files.
             base: The folder of the workflow file; None = the working directory.
             emit: Takes warnings, and what tools report meanwhile.
+            human: Answers what an MCP server asks during a call; None = it is declined.
             node: Id of the node, for warnings.
             path: Logical path of the node's run, for warnings.
 
@@ -82,6 +85,7 @@ class ToolManager:
             FolderWorkspace(Path(workspace)) if isinstance(workspace, Path | str) else workspace
         )
         self._emit = emit
+        self._human = human
         self._node = node
         self._path = path
         self._outside = Outside(node, path, emit)
@@ -120,6 +124,22 @@ class ToolManager:
         """The tools as the model is offered them, in the order of the sources."""
         return self._tools.offered
 
+    async def refresh(self) -> bool:
+        """Take over the tools of servers that have others now; whether any has.
+
+        Between two turns of an agent; a server that does not tell its tools keeps those it had.
+        """
+        before = self._tools.offered
+        for trouble in await self._tools.refresh():
+            self._warn("tools_not_refreshed", f"the tools stay as they were: {trouble}")
+        return self._tools.offered != before
+
+    def beside(self, messages: Sequence[Message]) -> tuple[ToolSpec, ...]:
+        """Tools that a conversation calls for by what stands in it, beside those of the sources."""
+        if self._has_own(slices.NAME) or not slices.is_wanted(messages):
+            return ()
+        return (slices.SPEC,)
+
     async def list(self) -> tuple[ToolSpec, ...]:
         """The tools, as `specs` has them."""
         return self.specs()
@@ -153,12 +173,18 @@ class ToolManager:
             scope = self._outside
         assert not isinstance(scope, Mapping)
         try:
+            if call.name == slices.NAME and not self._has_own(slices.NAME):
+                given = parse_arguments(call.arguments, slices.SPEC.parameters)
+                return slices.read(self._workspace, given)
             spec = self._tools.spec(call.name)
             parsed = parse_arguments(call.arguments, spec.parameters)
             return await self._tools.call(call.name, parsed, scope, call.id)
         except ToolError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return ToolResult((TextPart(f"{error}{hint}"),), is_error=True)
+
+    def _has_own(self, name: str) -> bool:
+        return any(spec.name == name for spec in self._tools.offered)
 
     async def _close_servers(self) -> None:
         if self._own_servers is not None:
@@ -195,6 +221,8 @@ class ToolManager:
                     self._workspace,
                     source.timeout or source.config.timeout,
                     self._warn,
+                    idempotent=source.idempotent,
+                    human=self._human,
                 )
             case McpLocalSource():
                 return McpToolset(
@@ -203,6 +231,8 @@ class ToolManager:
                     self._workspace,
                     source.timeout,
                     self._warn,
+                    idempotent=source.idempotent,
+                    human=self._human,
                 )
             case _:
                 assert_never(source)

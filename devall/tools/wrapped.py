@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from devall.core.messages import JsonValue
 from devall.core.ports import Scope
-from devall.tools.base import ToolResult, Toolset, ToolSpec
+from devall.tools.base import ChangingToolset, ToolResult, Toolset, ToolSpec
 
 
 class WrappedToolset:
@@ -22,6 +22,11 @@ class WrappedToolset:
     async def specs(self) -> Sequence[ToolSpec]:
         """The inner toolset's tools."""
         return await self.inner.specs()
+
+    async def refresh(self) -> bool:
+        """Whether the inner toolset's tools are others than before."""
+        inner = self.inner
+        return isinstance(inner, ChangingToolset) and await inner.refresh()
 
     async def call(
         self, name: str, arguments: Mapping[str, JsonValue], scope: Scope, call_id: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from devall.core.errors import SetupError
-from devall.tools.mcp.link import Link, McpTool
+from devall.tools.mcp.link import Link, Listing
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Connection:
 
     def __init__(self, link: Link, warn: Callable[[str], None]) -> None:
         self.link = link
-        self.tools: Sequence[McpTool] = ()
+        self.listing = Listing()
         self._warn = warn
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
@@ -112,7 +112,7 @@ class Connection:
     async def _own(self) -> None:
         try:
             try:
-                self.tools = await self.link.open()
+                self.listing = await self.link.open()
             # Whatever a server or a library does wrong is told by the link in its own words.
             except Exception as error:  # noqa: BLE001
                 told = await self.link.explain(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
@@ -16,10 +16,17 @@ from devall.tools.results import NOTHING_RETURNED, media_parts, to_json_text
 from devall.workspace import Workspace
 
 
-def to_result(raw: mcp_types.CallToolResult, workspace: Workspace | None) -> ToolResult:
+def to_result(
+    raw: mcp_types.CallToolResult, workspace: Workspace | None, misfits: Sequence[str] = ()
+) -> ToolResult:
     """The result as parts: text as it is, data as attachments, a failure marked as one.
 
     Structured content stands in where there is no text; base64 never enters text.
+
+    Args:
+        raw: What the server gave.
+        workspace: Where data is kept.
+        misfits: How the structured content differs from what the tool promised; said in a note.
     """
     parts = [part for block in raw.content for part in _parts(block, workspace)]
     has_text = any(
@@ -37,6 +44,9 @@ def to_result(raw: mcp_types.CallToolResult, workspace: Workspace | None) -> Too
             parts.insert(0, TextPart(text))
     if not parts:
         parts.append(TextPart("(no reason given)" if raw.is_error else NOTHING_RETURNED))
+    if misfits:
+        note = "; ".join(misfits)
+        parts.append(TextPart(f"[note: this is not as the tool's own outputSchema has it: {note}]"))
     return ToolResult(tuple(parts), is_error=bool(raw.is_error))
 
 

@@ -32,9 +32,14 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_closed(error: BaseException) -> bool:
-    """Whether the conversation ended under a request."""
+    """Whether the conversation ended under a request.
+
+    Servers use the same code for errors of their own, so the library's words count as well.
+    """
     return any(
-        isinstance(each, MCPError) and each.code == mcp_types.CONNECTION_CLOSED
+        isinstance(each, MCPError)
+        and each.code == mcp_types.CONNECTION_CLOSED
+        and str(each).startswith(("Connection closed", "SSE stream"))
         for each in chain(error)
     )
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from devall.core.errors import SetupError, ToolError
 from devall.core.messages import NOTHING, JsonValue
+from devall.tools.mcp.elicitation import Elicitation, Reply
 
-OnProgress = Callable[[float, float | None, str], None]
-"""Takes progress, total and message of a call that is under way."""
+WAITS = (0.5, 1.0, 2.0)
+"""Seconds before each further try to list a server's tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class McpTool:
     """`readOnlyHint`, `idempotentHint`, ..., as far as the server says."""
     source: str | None = None
     """`meta.source`, where the server marks its tools."""
+    output_schema: Mapping[str, JsonValue] | None = None
+    """JSON Schema of the structured content that it promises."""
 
     @property
     def is_repeatable(self) -> bool:
@@ -32,17 +35,48 @@ class McpTool:
         return bool(self.annotations.get("readOnlyHint") or self.annotations.get("idempotentHint"))
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All that a server offers at one time."""
+
+    tools: tuple[McpTool, ...] = ()
+    ttl: float | None = None
+    """Seconds for which the server says it holds; None = it does not say."""
+    raw: Any = None
+    """As the library has it."""
+
+
+class Caller(Protocol):
+    """Who waits for a call: hears how far it is, and answers what the server asks meanwhile."""
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        """Take how far the call is."""
+        ...
+
+    async def elicit(self, question: Elicitation) -> Reply:
+        """What a human says to a question of the server."""
+        ...
+
+
 class Link(Protocol):
     """One connection to a server, from its opening to its close.
 
-    `open` and `close` are called by one task; `call` by any task in between.
+    `open` and `close` are called by one task; `call` and `list` by any task in between.
     """
+
+    on_changed: Callable[[], None]
+    """Called when the server says that its tools are others now."""
+
+    @property
+    def protocol(self) -> str:
+        """The revision of the protocol that was agreed on; empty before."""
+        ...
 
     async def lost(self) -> None:
         """Return once the server is gone; never for a server that nobody watches."""
         ...
 
-    async def open(self) -> Sequence[McpTool]:
+    async def open(self) -> Listing:
         """Reach or start the server, agree on a protocol, list its tools.
 
         Raises:
@@ -50,13 +84,15 @@ class Link(Protocol):
         """
         ...
 
-    async def close(self) -> Sequence[str]:
+    async def close(self) -> list[str]:
         """Let go of everything, in bounded time; what went wrong meanwhile, for the log."""
         ...
 
-    async def call(
-        self, name: str, arguments: Mapping[str, JsonValue], on_progress: OnProgress
-    ) -> Any:
+    async def relist(self) -> Listing:
+        """The tools as they are now."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, JsonValue], caller: Caller) -> Any:
         """The server's result for a call, as its library has it."""
         ...
 

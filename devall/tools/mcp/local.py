@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
-
-import anyio
-import mcp_types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
-from mcp.client.session import ClientSession
-from mcp.shared.message import SessionMessage
-from typing_extensions import Unpack
+from typing import Any
 
 from devall.config.tools import McpLocalConfig
 from devall.core.errors import SetupError, ToolFailed
 from devall.core.messages import JsonValue
 from devall.tools.mcp.connection import ConnectionLostError
 from devall.tools.mcp.errors import describe, is_closed
-from devall.tools.mcp.link import CallFailure, McpTool, OnProgress
+from devall.tools.mcp.lenient import PROBE
+from devall.tools.mcp.link import Caller, CallFailure, Listing
+from devall.tools.mcp.lists import KeptList
 from devall.tools.mcp.log import ServerLog
+from devall.tools.mcp.pipes import PipeTransport
 from devall.tools.mcp.process import ServerProcess, environment
 from devall.tools.mcp.session import AUTO, LEGACY, MODES, Conversation
 from devall.watchdog import Watchdog
@@ -45,6 +37,7 @@ class LocalConnector:
         log: Path | None,
         redact: Callable[[str], str],
         warn: Callable[[str], None],
+        kept: KeptList,
     ) -> None:
         """Make a connector; nothing is started yet.
 
@@ -56,8 +49,10 @@ class LocalConnector:
             log: The file for what it writes beside the protocol, None = nowhere.
             redact: Applied to what it writes before it is kept.
             warn: Takes what a user should know.
+            kept: Where its list of tools is kept.
         """
         self.config = config
+        self.kept = kept
         self.folder = folder
         self.label = f"mcp_local {address}"
         self.watchdog = watchdog
@@ -65,8 +60,10 @@ class LocalConnector:
         self.redact = redact
         self.warn = warn
         self.mode = MODES[config.protocol]
+        self.newest: LocalLink | None = None
         self.warned_of_noise = False
         self.warned_of_era = False
+        self._said: set[str] = set()
 
     @property
     def startup_timeout(self) -> float:
@@ -75,13 +72,23 @@ class LocalConnector:
 
     def link(self) -> LocalLink:
         """A link that will start the server."""
-        return LocalLink(self)
+        self.newest = LocalLink(self)
+        return self.newest
+
+    def say(self, text: str) -> None:
+        """Tell a user what is odd about the server, once."""
+        if text not in self._said:
+            self._said.add(text)
+            self.warn(f"{self.label} {self.redact(text)}")
 
     def retry_after(self, error: BaseException, attempt: int) -> float | None:
-        """At once, and once, where a server may have ended for the discovery request."""
+        """At once, and once, where a server may have ended for the discovery request.
+
+        One that had not read a byte has ended for another reason.
+        """
         if self.mode != AUTO or attempt > 1 or isinstance(error, OSError | TimeoutError):
             return None
-        if not (is_closed(error) or isinstance(error, EndedError)):
+        if not is_closed(error) or (self.newest is not None and not self.newest.had_read()):
             return None
         self.mode = LEGACY
         return 0
@@ -98,19 +105,29 @@ class LocalLink:
         self._connector = connector
         self._log = ServerLog(connector.log_file, connector.redact)
         self._process: ServerProcess | None = None
-        self._transport: _PipeTransport | None = None
+        self._transport: PipeTransport | None = None
         self._conversation: Conversation | None = None
         self._mode = connector.mode
         self._watching: asyncio.Task[None] | None = None
+        self.on_changed: Callable[[], None] = lambda: None
 
-    async def open(self) -> Sequence[McpTool]:
+    @property
+    def protocol(self) -> str:
+        """The revision of the protocol that was agreed on; empty before."""
+        return self._conversation.protocol if self._conversation else ""
+
+    def had_read(self) -> bool:
+        """Whether the server, which has ended, had taken any of its input."""
+        return self._process is not None and self._process.has_read()
+
+    async def open(self) -> Listing:
         """Start the server, wait for its log if that is asked for, and shake hands.
 
         Raises:
             Exception: whatever went wrong; `explain` tells it.
         """
         config = self._connector.config
-        self._transport = transport = _PipeTransport(self._on_noise)
+        self._transport = transport = PipeTransport(self._on_noise)
         self._process = process = await ServerProcess.start(
             config.command,
             config.args,
@@ -125,17 +142,35 @@ class LocalLink:
         if config.wait_for_log is not None:
             await self._wait_for_log(process, config.wait_for_log)
         self._watching = asyncio.create_task(self._end_when_ended(process, transport))
-        self._conversation = Conversation(transport, self._mode, self._log.add)
-        tools = await self._conversation.open()
-        self._say_how(self._conversation)
-        return tools
+        self._conversation = conversation = Conversation(
+            transport,
+            self._mode,
+            log=self._log.add,
+            say=self._connector.say,
+            probe=min(PROBE, config.startup_timeout / 3),
+        )
+        conversation.on_changed = self._on_changed
+        known = self._connector.kept.find()
+        listing = await conversation.open(known)
+        if known is None:
+            self._connector.kept.keep(listing)
+        self._say_how(conversation)
+        return listing
 
     async def lost(self) -> None:
         """Return once the process is gone."""
         if self._process is not None:
             await self._process.ended()
 
-    async def close(self) -> Sequence[str]:
+    async def relist(self) -> Listing:
+        """The tools as they are now."""
+        if self._conversation is None:
+            raise ConnectionLostError
+        listing = await self._conversation.list()
+        self._connector.kept.keep(listing)
+        return listing
+
+    async def close(self) -> list[str]:
         """End the conversation, then the process and its group."""
         troubles: list[str] = []
         if self._conversation is not None:
@@ -153,13 +188,11 @@ class LocalLink:
         self._log.close()
         return troubles
 
-    async def call(
-        self, name: str, arguments: Mapping[str, JsonValue], on_progress: OnProgress
-    ) -> Any:
+    async def call(self, name: str, arguments: Mapping[str, JsonValue], caller: Caller) -> Any:
         """The server's result for a call."""
         if self._conversation is None:
             raise ConnectionLostError
-        return await self._conversation.call(name, arguments, on_progress)
+        return await self._conversation.call(name, arguments, caller)
 
     async def explain(self, error: BaseException) -> SetupError:
         """What kept the server from being ready."""
@@ -189,13 +222,15 @@ class LocalLink:
 
     async def explain_call(self, error: Exception, tool: str) -> CallFailure:
         """What made a call fail."""
-        gone = is_closed(error) or isinstance(error, ConnectionLostError)
+        gone = isinstance(error, ConnectionLostError) or (
+            is_closed(error) and self._process is not None and self._process.has_ended
+        )
         end = await self._end(error) if gone else ""
         label = self._connector.label
         if not gone:
             return CallFailure(ToolFailed(f"{tool} of {label}: {describe(error)}"))
-        text = f"{label} {end or 'closed its output'} during {tool}; whether it did its work is"
-        return CallFailure(ToolFailed(f"{text} unknown{self._said()}"), is_lost=True)
+        text = f"{label} {end or 'closed its output'} during {tool}; outcome unknown"
+        return CallFailure(ToolFailed(f"{text}{self._said()}"), is_lost=True)
 
     async def _wait_for_log(self, process: ServerProcess, pattern: str) -> None:
         found = asyncio.create_task(self._log.wait_for(pattern))
@@ -209,7 +244,7 @@ class LocalLink:
             ended.cancel()
 
     @staticmethod
-    async def _end_when_ended(process: ServerProcess, transport: _PipeTransport) -> None:
+    async def _end_when_ended(process: ServerProcess, transport: PipeTransport) -> None:
         """Wake who waits for an answer of a process that is gone."""
         await process.ended()
         transport.end()
@@ -240,6 +275,10 @@ class LocalLink:
             " to by the older one; `protocol: legacy` in its config saves the detour"
         )
 
+    def _on_changed(self) -> None:
+        self._connector.kept.forget()
+        self.on_changed()
+
     def _on_stderr(self, line: bytes) -> None:
         self._log.add(line.decode("utf-8", "replace"))
 
@@ -253,86 +292,3 @@ class LocalLink:
                 f"{self._connector.label} writes to its stdout what is no protocol, which is passed"
                 f" over: {self._connector.redact(text)[:200]!r}"
             )
-
-
-class _PipeTransport(ClientTransport):
-    """Carries messages between fastmcp and the pipes of a process that somebody else owns."""
-
-    def __init__(self, on_noise: Callable[[bytes], None]) -> None:
-        self._on_noise = on_noise
-        self.write: Callable[[bytes], None] = lambda _: None
-        # Not bounded: what is not read here would be kept in the pipe, and block the server.
-        self._received: MemoryObjectSendStream[SessionMessage | Exception]
-        self._receive: MemoryObjectReceiveStream[SessionMessage | Exception]
-        self._received, self._receive = anyio.create_memory_object_stream(math.inf)
-
-    def feed(self, line: bytes) -> None:
-        """Take a line of the server's stdout."""
-        message = _parse(line)
-        if message is None:
-            self._on_noise(line)
-            return
-        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._received.send_nowait(SessionMessage(message))
-
-    def end(self) -> None:
-        """No more will come: every open request fails."""
-        self._received.close()
-
-    def release(self) -> None:
-        """Let go of what was not read."""
-        self._received.close()
-        self._receive.close()
-
-    @contextlib.asynccontextmanager
-    async def connect_session(
-        self,
-        *,
-        transport_options: TransportOptions | None = None,
-        **session_kwargs: Unpack[SessionKwargs],
-    ) -> AsyncGenerator[ClientSession, None]:
-        """A session over the pipes."""
-        options = transport_options or TransportOptions()
-        async with (
-            self._receive,
-            options.session_class(self._receive, _Stdin(self), **session_kwargs) as session,
-        ):
-            yield session
-
-
-class _Stdin:
-    """The way to the server; it never blocks, so that a call can be cancelled at any moment."""
-
-    def __init__(self, transport: _PipeTransport) -> None:
-        self._transport = transport
-
-    async def send(self, item: SessionMessage, /) -> None:
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        self._transport.write(text.encode() + b"\n")
-
-    async def aclose(self) -> None: ...
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None: ...
-
-
-def _parse(line: bytes) -> mcp_types.JSONRPCMessage | None:
-    """The message of a line, None where it holds none."""
-    if not line.lstrip().startswith(b"{"):
-        return None
-    try:
-        return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        pass
-    try:
-        text = line.decode("utf-8", "replace")
-        return mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)
-    except ValueError:
-        return None

@@ -9,12 +9,14 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from devall.config.tools import McpLocalConfig, McpRemoteConfig
 from devall.core.errors import SetupError
 from devall.core.events import Sink, Warned
 from devall.tools.mcp.connection import finished
 from devall.tools.mcp.link import Connector
+from devall.tools.mcp.lists import KeptList
 from devall.tools.mcp.server import McpServer
 from devall.watchdog import Watchdog
 
@@ -48,6 +50,7 @@ class McpServers:
         self._logs = logs
         self._redact = redact
         self._servers: dict[Hashable, McpServer] = {}
+        self._lists: dict[Hashable, KeptList] = {}
         self._watchdog = Watchdog()
         self._closed = False
 
@@ -76,12 +79,14 @@ class McpServers:
             config.transport,
         )
         address = self._redact(config.server)
+        log = self._log_file(urlsplit(config.server).hostname or "remote")
+        kept = self._kept(key, config.cache_ttl)
 
         def load() -> Connector:
             with _IMPORTS:
                 from devall.tools.mcp.remote import RemoteConnector
 
-            return RemoteConnector(config, address, self._warn)
+            return RemoteConnector(config, address, log, self._redact, self._warn, kept)
 
         return self._server(key, "remote", address, load)
 
@@ -109,18 +114,28 @@ class McpServers:
             config.max_concurrency,
         )
         address = self._redact(" ".join((config.command, *config.args)))
-        number = len(self._servers) + 1
+        log = self._log_file(Path(config.command).stem)
+        kept = self._kept(key, config.cache_ttl)
 
         def load() -> Connector:
             with _IMPORTS:
                 from devall.tools.mcp.local import LocalConnector
 
-            log = self._logs / f"{number}-{Path(config.command).stem}.log" if self._logs else None
             return LocalConnector(
-                config, folder, address, self._watchdog, log, self._redact, self._warn
+                config, folder, address, self._watchdog, log, self._redact, self._warn, kept
             )
 
         return self._server(key, "local", address, load, config.max_concurrency)
+
+    def _log_file(self, name: str) -> Path | None:
+        """The file of the server that is made next."""
+        return self._logs / f"{len(self._servers) + 1}-{name}.log" if self._logs else None
+
+    def _kept(self, key: Hashable, seconds: float) -> KeptList:
+        """The list of a server; the shortest `cache_ttl` of those who share it counts."""
+        kept = self._lists.setdefault(key, KeptList(key, seconds))
+        kept.seconds = min(kept.seconds, seconds)
+        return kept
 
     async def aclose(self) -> None:
         """Close every server, all at once; no process, task or socket is left."""
@@ -146,7 +161,14 @@ class McpServers:
             raise SetupError(f"mcp_{mode} {address}: the run is over")
         found = self._servers.get(key)
         if found is None:
-            found = McpServer(mode, address, load, self._warn, max_concurrency)
+            found = McpServer(
+                mode,
+                address,
+                load,
+                self._warn,
+                redact=self._redact,
+                max_concurrency=max_concurrency,
+            )
             self._servers[key] = found
         return found
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
+import sys
+import termios
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self, cast
@@ -37,6 +40,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._open_pipes = {1, 2}
         self._exited = asyncio.Event()
         self._drained = asyncio.Event()
+        self._stdin = -1
+        """Another descriptor of the pipe to the child: its transport closes its own too soon
+        to be asked what was read."""
+        self._written = 0
+        self._unread = 0
 
     @classmethod
     async def start(
@@ -81,6 +89,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         )
         process._transport = transport
         process._group = transport.get_pid()
+        pipe = transport.get_pipe_transport(0)
+        assert pipe is not None
+        process._stdin = os.dup(pipe.get_extra_info("pipe").fileno())
         watchdog.add(process.pid, grace)
         return process
 
@@ -93,6 +104,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def returncode(self) -> int | None:
         """As of `subprocess`: negative for a signal; None while it runs."""
         return self._transport.get_returncode() if self._transport else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the child is gone, or has closed its stdout."""
+        return self._drained.is_set() or self._exited.is_set()
+
+    def has_read(self) -> bool:
+        """Whether the child, which is gone, had taken any of its input."""
+        return self._unread < self._written
 
     def describe_end(self) -> str:
         """How the child ended, in words; empty while it runs."""
@@ -111,6 +131,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         pipe = self._transport.get_pipe_transport(0) if self._transport else None
         if pipe is not None and not pipe.is_closing():
             cast("asyncio.WriteTransport", pipe).write(data)
+            self._written += len(data)
 
     async def ended(self) -> None:
         """Return once the child is gone or has closed its stdout, and all it said is heard."""
@@ -136,6 +157,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         stdin = self._transport.get_pipe_transport(0)
         if stdin is not None:
             stdin.close()
+        self._close_stdin()
         await self.exited(grace)
         if has_members(self._group):
             send(self._group, signal.SIGTERM)
@@ -146,6 +168,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not has_members(self._group):
             self._watchdog.remove(self._group)
         self._transport.close()
+
+    def _close_stdin(self) -> None:
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
 
     async def _group_is_gone(self, seconds: float) -> bool:
         loop = asyncio.get_running_loop()
@@ -171,6 +198,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """Note the child's end; what it has started may hold its pipes open."""
+        if self._stdin >= 0:
+            count = fcntl.ioctl(self._stdin, termios.FIONREAD, bytes(4))
+            self._unread = int.from_bytes(count, sys.byteorder)
+            self._close_stdin()
         self._exited.set()
         asyncio.get_running_loop().call_later(LAST_WORDS, self._drained.set)
 
@@ -204,8 +235,12 @@ class _Lines:
 
 
 def environment(own: Mapping[str, str], *, inherit: bool) -> dict[str, str]:
-    """The environment of a child: ours, or what every program needs, and its own on top."""
+    """The environment of a child: ours, or what every program needs, and its own on top.
+
+    The protocol is UTF-8, whatever the locale: Python programs are told so.
+    """
     if inherit:
-        return {**os.environ, **own}
+        return {"PYTHONIOENCODING": "utf-8", **os.environ, **own}
     needed = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-    return {name: os.environ[name] for name in needed if name in os.environ} | dict(own)
+    found = {name: os.environ[name] for name in needed if name in os.environ}
+    return {"PYTHONIOENCODING": "utf-8", **found, **own}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -19,11 +20,12 @@ from devall.core.errors import SetupError, ToolFailed
 from devall.core.messages import JsonValue
 from devall.tools.mcp.connection import ConnectionLostError
 from devall.tools.mcp.errors import SHOWN, chain, describe, is_closed
-from devall.tools.mcp.link import CallFailure, McpTool, OnProgress
+from devall.tools.mcp.lenient import PROBE
+from devall.tools.mcp.link import WAITS, Caller, CallFailure, Listing
+from devall.tools.mcp.lists import KeptList
+from devall.tools.mcp.log import ServerLog
 from devall.tools.mcp.session import MODES, Conversation
 
-WAITS = (0.5, 1.0, 2.0)
-"""Seconds before each further try to open."""
 LONGEST_START = 30.0
 """Seconds after which opening is given up, however long a call may take."""
 MAX_EVENT = 64 * 1024 * 1024
@@ -41,6 +43,8 @@ class _Answer:
     reason: str = ""
     kind: str = ""
     body: str = ""
+    moved: str = ""
+    """Where a redirect led that was followed."""
 
     def __bool__(self) -> bool:
         return bool(self.status)
@@ -58,18 +62,33 @@ _answer: ContextVar[_Answer | None] = ContextVar("_answer", default=None)
 class RemoteConnector:
     """Reaches a server, and remembers by which transport."""
 
-    def __init__(self, config: McpRemoteConfig, address: str, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: McpRemoteConfig,
+        address: str,
+        log: Path | None,
+        redact: Callable[[str], str],
+        warn: Callable[[str], None],
+        kept: KeptList,
+    ) -> None:
         """Make a connector; nothing is sent yet.
 
         Args:
             config: Where the server is.
             address: The URL, as errors show it.
+            log: The file for what the server logs by the protocol, None = nowhere.
+            redact: Applied to what is kept or shown.
             warn: Takes what a user should know.
+            kept: Where its list of tools is kept.
         """
         self.config = config
         self.address = address
         self.label = f"mcp_remote {address}"
+        self.log_file = log
+        self.redact = redact
         self.warn = warn
+        self.kept = kept
+        self._said: set[str] = set()
         self.use_sse = config.transport == "sse"
         self.first_refusal: SetupError | None = None
         """What the server said to streamable HTTP, where SSE is tried as well."""
@@ -82,6 +101,12 @@ class RemoteConnector:
     def link(self) -> RemoteLink:
         """A link that is not open yet."""
         return RemoteLink(self, self.startup_timeout)
+
+    def say(self, text: str) -> None:
+        """Tell a user what is odd about the server, once."""
+        if text not in self._said:
+            self._said.add(text)
+            self.warn(f"{self.label} {self.redact(text)}")
 
     def retry_after(self, error: BaseException, attempt: int) -> float | None:
         """Later, where the server may come up; at once by SSE, where it knows nothing else."""
@@ -116,29 +141,62 @@ class RemoteLink:
         self._connector = connector
         self._seconds = seconds
         self._by_sse = connector.use_sse
-        self._conversation = Conversation(self._transport(), MODES[connector.config.protocol])
+        self._opening = _Answer()
+        self._log = ServerLog(connector.log_file, connector.redact)
+        self._conversation = Conversation(
+            self._transport(),
+            MODES[connector.config.protocol],
+            log=self._log.add,
+            say=connector.say,
+            probe=min(PROBE, seconds / 3),
+            may_list_again=lambda: not self._opening,
+        )
+        self.on_changed: Callable[[], None] = lambda: None
+        self._conversation.on_changed = self._on_changed
 
-    async def open(self) -> Sequence[McpTool]:
+    @property
+    def protocol(self) -> str:
+        """The revision of the protocol that was agreed on; empty before."""
+        return self._conversation.protocol
+
+    async def open(self) -> Listing:
         """Reach the server, agree on a protocol, list its tools."""
-        answer = _Answer()
+        answer = self._opening
         _answer.set(answer)
+        known = self._connector.kept.find()
         try:
-            tools = await self._conversation.open()
+            listing = await self._conversation.open(known)
         except Exception as error:
             raise _RequestError(answer) from error
+        if known is None:
+            self._connector.kept.keep(listing)
+        if answer.moved:
+            self._connector.say(f"redirects to {answer.moved}; writing that URL saves the detour")
         if self._by_sse and self._connector.config.transport == "auto":
             self._connector.warn(
                 f"{self._connector.label} speaks server-sent events only;"
                 " `transport: sse` in its config saves the detour"
             )
-        return tools
+        return listing
 
     async def lost(self) -> None:
         """Never: each request has its own connection."""
         await asyncio.Event().wait()
 
-    async def close(self) -> Sequence[str]:
+    async def relist(self) -> Listing:
+        """The tools as they are now."""
+        self._opening = answer = _Answer()
+        _answer.set(answer)
+        try:
+            listing = await self._conversation.list()
+        except Exception as error:
+            raise _RequestError(answer) from error
+        self._connector.kept.keep(listing)
+        return listing
+
+    async def close(self) -> list[str]:
         """End the conversation."""
+        self._log.close()
         try:
             await self._conversation.close()
         # The work is done: nothing that goes wrong now may spoil it.
@@ -146,14 +204,12 @@ class RemoteLink:
             return [f"closing {self._connector.label}: {describe(error)}"]
         return []
 
-    async def call(
-        self, name: str, arguments: Mapping[str, JsonValue], on_progress: OnProgress
-    ) -> Any:
+    async def call(self, name: str, arguments: Mapping[str, JsonValue], caller: Caller) -> Any:
         """The server's result for a call."""
         answer = _Answer()
         _answer.set(answer)
         try:
-            return await self._conversation.call(name, arguments, on_progress)
+            return await self._conversation.call(name, arguments, caller)
         except Exception as error:
             raise _RequestError(answer) from error
 
@@ -196,8 +252,12 @@ class RemoteLink:
             return CallFailure(ToolFailed(text, hint=hint), is_lost=is_closed(error))
         lost = is_closed(error) or isinstance(error, ConnectionLostError)
         lost = lost or any(isinstance(e, httpx2.TransportError) for e in chain(error))
-        unknown = "; whether it did its work is unknown" if lost else ""
+        unknown = "; outcome unknown" if lost else ""
         return CallFailure(ToolFailed(f"{tool} of {label}: {describe(error)}{unknown}"), lost)
+
+    def _on_changed(self) -> None:
+        self._connector.kept.forget()
+        self.on_changed()
 
     def _transport(self) -> ClientTransport:
         config = self._connector.config
@@ -219,11 +279,13 @@ def _http_client(
 ) -> httpx2.AsyncClient:
     """A client that notes what the library drops: status and body of a refusal.
 
-    It sets no bound to reading: the one who calls has one.
+    It sets no bound to reading: the one who calls has one. The library follows a redirect only
+    within the origin of the URL, so that no header reaches another one; here, once.
     """
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
+        max_redirects=1,
         timeout=httpx2.Timeout(30.0, read=None),
         event_hooks={"response": [_note]},
     )
@@ -238,6 +300,8 @@ async def _note(response: httpx2.Response) -> None:
     if response.status_code < 300 and is_protocol:
         answer.status = 0
         return
+    if response.has_redirect_location:
+        answer.moved = str(response.url.join(response.headers["location"]))
     if response.request.method == "DELETE" or (
         response.request.method == "GET" and response.status_code == 405
     ):
@@ -259,7 +323,7 @@ def _hint(answer: _Answer) -> str:
         case 404 | 405:
             return "check the path of `server`: many servers listen at /mcp"
         case 301 | 302 | 303 | 307 | 308:
-            return "write the URL that it redirects to"
+            return "write the URL that it redirects to: none is followed to another origin"
         case status if status < 300:
             return f"this is {answer.kind or 'no MCP'}: is it the URL of an MCP server?"
         case _:

@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from devall.core.errors import SetupError, ToolFailed, ToolTimeout
+from devall.core.errors import SetupError, ToolError, ToolFailed, ToolTimeout
 from devall.core.messages import JsonValue
 from devall.tools.mcp.connection import Connection, OpenFailedError, finished
-from devall.tools.mcp.link import Connector, Link, McpTool, OnProgress
+from devall.tools.mcp.elicitation import Elicitation, Reply
+from devall.tools.mcp.link import Caller, CallFailure, Connector, Link, McpTool
 from devall.tools.threads import in_thread
 
 
@@ -26,6 +27,8 @@ class McpServer:
         address: str,
         load: Callable[[], Connector],
         warn: Callable[[str], None],
+        *,
+        redact: Callable[[str], str] = lambda text: text,
         max_concurrency: int | None = None,
     ) -> None:
         """Make a server; nothing is started or imported yet.
@@ -35,29 +38,62 @@ class McpServer:
             address: Its URL or command line, as errors and metadata show it.
             load: Makes the connector, in a thread, since it imports heavy libraries.
             warn: Takes what a user should know though the run goes on.
+            redact: Takes secrets out of what the server says of failures.
             max_concurrency: How many calls it gets at once, None = any number.
         """
         self.mode = mode
         self.address = address
         self.label = f"mcp_{mode} {address}"
+        self.redact = redact
+        self.changes = 0
+        """How often its tools became others, as far as is known."""
         self._load = load
         self._warn = warn
         self._limit = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency) if max_concurrency else None
+        self._running: dict[str, int] = {}
+        """Calls under way by tool, for the error of one that finds no slot."""
         self._connector: Connector | None = None
         self._connection: Connection | None = None
         self._connections: set[Connection] = set()
         self._opening: asyncio.Task[Connection] | None = None
+        self._listing = asyncio.Lock()
+        self._listed: tuple[McpTool, ...] | None = None
+        self._is_stale = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
+    @property
+    def protocol(self) -> str:
+        """The revision of the protocol that is spoken; empty while it is not open."""
+        return self._connection.link.protocol if self._connection else ""
+
     async def tools(self) -> Sequence[McpTool]:
-        """The tools that the server lists; it is opened for that.
+        """The tools that the server has now; it is opened for that.
+
+        Where it said that they are others and does not tell them, the known ones stand.
 
         Raises:
             SetupError: it cannot be started or reached.
         """
-        return (await self._live()).tools
+        connection = await self._live()
+        async with self._listing:
+            while self._is_stale and connection.is_usable:
+                self._is_stale = False
+
+                async def relist(link: Link) -> Any:
+                    return await link.relist()
+
+                try:
+                    async with asyncio.timeout(self._patience):
+                        connection.listing = await connection.run(relist)
+                # A boundary, as that of a call: whatever the server or its library does wrong.
+                except Exception as error:  # noqa: BLE001
+                    failure = await connection.link.explain_call(error, "tools/list")
+                    told = self.redact(str(failure.error))
+                    self._warn(f"{self.label} has other tools, and does not list them: {told}")
+                self._note(connection)
+        return connection.listing.tools
 
     async def call(
         self,
@@ -65,16 +101,19 @@ class McpServer:
         arguments: Mapping[str, JsonValue],
         *,
         seconds: float | None,
-        on_progress: OnProgress,
+        caller: Caller,
+        is_repeatable: bool = False,
     ) -> Any:
         """The server's result for a call, as its library has it.
 
         Args:
             name: The tool's own name.
             arguments: Its arguments.
-            seconds: Time until the call is given up, None = never. The wait for the server's
+            seconds: Time until the call is given up, None = never; progress starts it anew,
+                and it stands still while a human is asked. The wait for the server's
                 `max_concurrency` counts by itself.
-            on_progress: Takes what the server says meanwhile.
+            caller: Hears of progress, and answers questions.
+            is_repeatable: Whether the call is made once more where its outcome is unknown.
 
         Raises:
             ToolFailed: the server refused the call, failed, or is gone.
@@ -82,27 +121,31 @@ class McpServer:
         """
         async with self._slot(name, seconds):
             for attempt in (1, 2):
+                failure, cause = CallFailure(ToolFailed("")), None
                 connection = await self._for_call(name)
                 limit = asyncio.timeout(seconds)
+                patient = _Patient(caller, limit, seconds)
 
-                async def work(link: Link) -> Any:
-                    return await link.call(name, arguments, on_progress)
+                async def work(link: Link, who: Caller = patient) -> Any:
+                    return await link.call(name, arguments, who)
 
                 try:
                     async with limit:
                         return await connection.run(work)
                 # A boundary of a tool call: whatever the server or its library does wrong.
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001
+                    cause = error
                     if limit.expired():
-                        raise ToolTimeout(
-                            f"{name} of {self.label} did not answer within {seconds:g} s;"
-                            " whether it did its work is unknown"
-                        ) from error
-                    failure = await connection.link.explain_call(error, name)
+                        failure = CallFailure(self._timed_out(name, seconds, attempt))
+                    else:
+                        failure = await connection.link.explain_call(error, name)
                     if failure.is_lost:
                         self._retire(connection)
-                    if not failure.was_refused or attempt > 1:
-                        raise failure.error from error
+                again = failure.was_refused or (
+                    is_repeatable and (failure.is_lost or limit.expired())
+                )
+                if attempt > 1 or not again:
+                    raise self._redacted(failure.error) from cause
         raise AssertionError  # each second attempt returns or raises
 
     async def aclose(self) -> None:
@@ -114,6 +157,21 @@ class McpServer:
             connection.stop()
         owners = [connection.owner for connection in self._connections]
         await finished([*owners, *([self._opening] if self._opening else [])])
+
+    @property
+    def _patience(self) -> float | None:
+        return self._connector.startup_timeout if self._connector else None
+
+    def _timed_out(self, name: str, seconds: float | None, attempt: int) -> ToolTimeout:
+        twice = ", and once more when it was called again" if attempt > 1 else ""
+        return ToolTimeout(
+            f"{name} of {self.label} did not answer within {seconds:g} s{twice};"
+            " outcome unknown: it may have done its work, or be doing it still"
+        )
+
+    def _redacted(self, error: ToolError) -> ToolError:
+        text = self.redact(str(error))
+        return error if text == str(error) else type(error)(text, hint=self.redact(error.hint))
 
     async def _live(self) -> Connection:
         """An open connection; whoever comes while one is being opened waits for that one."""
@@ -146,7 +204,9 @@ class McpServer:
         earlier: OpenFailedError | None = None
         while True:
             attempt += 1
-            connection = Connection(connector.link(), self._warn)
+            link = connector.link()
+            link.on_changed = self._on_changed
+            connection = Connection(link, self._warn)
             self._connections.add(connection)
             connection.owner.add_done_callback(
                 lambda _, which=connection: self._connections.discard(which)
@@ -163,7 +223,18 @@ class McpServer:
                 await asyncio.sleep(wait)
             else:
                 self._connection = connection
+                self._note(connection)
                 return connection
+
+    def _note(self, connection: Connection) -> None:
+        """Count a change where the list is not the one that was known."""
+        tools = connection.listing.tools
+        if self._listed is not None and tools != self._listed:
+            self.changes += 1
+        self._listed = tools
+
+    def _on_changed(self) -> None:
+        self._is_stale = True
 
     async def _for_call(self, name: str) -> Connection:
         try:
@@ -187,11 +258,47 @@ class McpServer:
             async with asyncio.timeout(seconds):
                 await self._slots.acquire()
         except TimeoutError as error:
+            busy = ", ".join(sorted(self._running))
             raise ToolTimeout(
-                f"{self.label} is busy: for {seconds:g} s none of its {self._limit} calls at once"
-                f" came to an end, and {name} was not called"
+                f"{self.label} is busy with {busy}: for {seconds:g} s none of its {self._limit}"
+                f" calls at once came to an end, and {name} was not called"
             ) from error
+        self._running[name] = self._running.get(name, 0) + 1
         try:
             yield
         finally:
             self._slots.release()
+            self._running[name] -= 1
+            if not self._running[name]:
+                del self._running[name]
+
+
+class _Patient:
+    """A caller whose time limit starts anew with progress, and stands still for a human."""
+
+    def __init__(self, caller: Caller, limit: asyncio.Timeout, seconds: float | None) -> None:
+        self._caller = caller
+        self._limit = limit
+        self._seconds = seconds
+        self._asked = 0
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        self._start_anew()
+        self._caller.progress(progress, total, message)
+
+    async def elicit(self, question: Elicitation) -> Reply:
+        self._asked += 1
+        if self._seconds is not None and not self._limit.expired():
+            self._limit.reschedule(None)
+        try:
+            return await self._caller.elicit(question)
+        finally:
+            self._asked -= 1
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        if self._seconds is not None and not self._asked and not self._limit.expired():
+            now = asyncio.get_running_loop().time()
+            # The call may be over, and the limit with it, by the time a notification is read.
+            with contextlib.suppress(RuntimeError):
+                self._limit.reschedule(now + self._seconds)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, cast
 
@@ -13,73 +15,129 @@ import mcp_types
 from fastmcp.client.client import Client
 from fastmcp.client.logging import LogMessage
 from fastmcp.client.transports.base import ClientTransport, TransportOptions
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import methods
 from mcp_types.version import LATEST_MODERN_VERSION
-from pydantic import ValidationError
 
 from devall.core.messages import JsonValue
-from devall.tools.mcp.link import McpTool, OnProgress
+from devall.tools.mcp.elicitation import Elicitation, Form, Reply, Visit
+from devall.tools.mcp.lenient import PROBE, LenientSession
+from devall.tools.mcp.link import WAITS, Caller, Listing, McpTool
 
 LEGACY = "legacy"
 AUTO = "auto"
 MODES = {"auto": AUTO, "legacy": LEGACY, "modern": LATEST_MODERN_VERSION}
 """What the workflow's `protocol` is to fastmcp."""
 
-PROBE = 2.0
-"""Seconds for the answer to the discovery request, which handshake servers may pass over."""
 DISCONNECT = 1.0
 """Seconds for a clean end of the conversation, twice at most."""
+MOST_PAGES = 250
+"""Pages of a list that are read at most."""
+LISTEN_AGAIN = 1.0
+"""Seconds after which a subscription that was cut is asked for anew."""
+FINAL = frozenset(
+    {
+        mcp_types.INVALID_REQUEST,
+        mcp_types.METHOD_NOT_FOUND,
+        mcp_types.INVALID_PARAMS,
+        mcp_types.PARSE_ERROR,
+        mcp_types.CONNECTION_CLOSED,
+        mcp_types.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
+"""Codes of errors that another request would only meet again."""
 
 # Libraries report on their own what reaches the user as an error here. A handler that does
 # nothing keeps Python from printing it where nobody has set up logging.
 for _name in ("mcp", "client", "fastmcp"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
+_caller: ContextVar[Caller | None] = ContextVar("_caller", default=None)
+"""Whose call a question of the server belongs to, where the protocol says so."""
+
 
 class Conversation:
-    """A fastmcp client for one link, and what is to be known about it."""
+    """A fastmcp client for one link, and what is to be known about it.
 
-    def __init__(self, transport: ClientTransport, mode: str, log: Any = None) -> None:
+    Of what a server may ask of its client, questions to a human are answered; sampling and
+    roots, which the protocol has deprecated, are not offered.
+    """
+
+    def __init__(
+        self,
+        transport: ClientTransport,
+        mode: str,
+        *,
+        log: Callable[[str], None],
+        say: Callable[[str], None],
+        probe: float = PROBE,
+        may_list_again: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Make a client that is not connected yet.
 
         Args:
             transport: How the server is reached.
             mode: One of `MODES`' values.
-            log: Takes lines that the server sends as log notifications, None = nobody.
+            log: Takes lines that the server sends as log notifications.
+            say: Takes what is odd about the server.
+            probe: Seconds for the answer to the discovery request.
+            may_list_again: Asked when a list could not be had: False leaves what to do to the
+                one who opened the conversation.
         """
         self.probe_was_ignored = False
         """Whether the server said nothing to the discovery request and shook hands after it."""
-        session = partial(_LenientSession, on_ignored_probe=self._on_ignored_probe)
+        self.on_changed: Callable[[], None] = lambda: None
+        self._say = say
+        self._may_list_again = may_list_again
+        self._callers: list[Caller] = []
+        """Of the calls that are under way, the newest last."""
+        session = partial(
+            LenientSession, on_ignored_probe=self._on_ignored_probe, probe=probe, say=say
+        )
 
         async def on_log(message: LogMessage) -> None:
-            if log is not None:
-                log(f"[{message.level}] {message.data}")
+            name = f" {message.logger}" if message.logger else ""
+            log(f"[{message.level}{name}] {_as_line(message.data)}")
 
         self._client = _Client(
             transport,
             mode=mode,
             init_timeout=0,
             log_handler=on_log,
+            message_handler=self._on_message,
             session=cast("type[ClientSession]", session),
+            elicit=self._on_elicitation,
         )
         self._stack = contextlib.AsyncExitStack()
+        self._listening: asyncio.Task[None] | None = None
 
     @property
     def is_legacy(self) -> bool:
         """Whether an older revision of the protocol, that of the handshake, was agreed on."""
         return self._client.initialize_result is not None
 
-    async def open(self) -> Sequence[McpTool]:
-        """Agree on a protocol and list the tools.
+    @property
+    def protocol(self) -> str:
+        """The revision of the protocol that was agreed on; empty before."""
+        return self._client.protocol_version or ""
+
+    async def open(self, known: Listing | None = None) -> Listing:
+        """Agree on a protocol and list the tools, or take over a list that is known.
 
         Raises:
             Exception: whatever the library raises.
         """
         await self._stack.enter_async_context(self._client)
-        return [_as_tool(tool) for tool in await self._client.list_tools()]
+        capabilities = self._client.server_capabilities
+        tools = capabilities.tools if capabilities else None
+        if not self.is_legacy and tools is not None and tools.list_changed:
+            self._listening = asyncio.create_task(self._listen(), name="devall-mcp-listen")
+        if known is None:
+            return await self.list()
+        # The library learns from the list which arguments go into headers.
+        self._client.session._absorb_tool_listing(known.raw, complete=True)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return known
 
     async def close(self) -> None:
         """End the conversation.
@@ -87,21 +145,114 @@ class Conversation:
         Raises:
             Exception: whatever the library raises.
         """
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait({self._listening}, timeout=DISCONNECT)
         await self._stack.aclose()
 
+    async def list(self) -> Listing:
+        """All tools, page by page; a request that fails is made three times more.
+
+        Raises:
+            Exception: whatever the library raised last.
+        """
+        tools: list[mcp_types.Tool] = []
+        first: mcp_types.ListToolsResult | None = None
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(MOST_PAGES):
+            page = await self._page(cursor)
+            first = first or page
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+            if cursor in seen:
+                self._say("gives the same cursor twice; what came until then is its list of tools")
+                break
+            seen.add(cursor)
+        else:
+            self._say(f"lists tools without end; {MOST_PAGES} pages are read")
+        assert first is not None
+        says = "ttl_ms" in first.model_fields_set
+        raw = first.model_copy(update={"tools": tools, "next_cursor": None})
+        ttl = first.ttl_ms / 1000 if says else None
+        return Listing(tuple(map(_as_tool, tools)), ttl, raw)
+
     async def call(
-        self, name: str, arguments: Mapping[str, JsonValue], on_progress: OnProgress
+        self, name: str, arguments: Mapping[str, JsonValue], caller: Caller
     ) -> mcp_types.CallToolResult:
-        """The server's result; one that reports a failure is a result as well.
+        """The server's result for a call; one that reports a failure is a result as well.
 
         Raises:
             Exception: whatever the library raises.
         """
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
-            on_progress(progress, total, message or "")
+            caller.progress(progress, total, message or "")
 
-        return await self._client.call_tool_mcp(name, dict(arguments), progress_handler=tell)
+        async def call() -> mcp_types.CallToolResult:
+            return await self._client.call_tool_mcp(name, dict(arguments), progress_handler=tell)
+
+        _caller.set(caller)
+        self._callers.append(caller)
+        try:
+            return await call()
+        except MCPError as error:
+            if error.code != mcp_types.URL_ELICITATION_REQUIRED:
+                raise
+            # Pages that a human has to open first; the call itself has not begun.
+            for visit in _visits(error):
+                if (await caller.elicit(visit)).action != "accept":
+                    raise
+            return await call()
+        finally:
+            self._callers.remove(caller)
+
+    async def _page(self, cursor: str | None) -> mcp_types.ListToolsResult:
+        for wait in (*WAITS, None):
+            try:
+                return await self._client.list_tools_mcp(cursor=cursor)
+            except MCPError as error:
+                if wait is None or error.code in FINAL or not self._may_list_again():
+                    raise
+                await asyncio.sleep(wait)
+        raise AssertionError
+
+    async def _listen(self) -> None:
+        """Hear of changes, which the newer protocol tells to subscribers alone."""
+        while True:
+            try:
+                async with listen(self._client.session, tools_list_changed=True) as events:
+                    async for _ in events:
+                        self.on_changed()
+                    return
+            except SubscriptionLost:
+                await asyncio.sleep(LISTEN_AGAIN)
+                self.on_changed()  # what was said meanwhile is unknown
+            # A server that announces changes and does not tell them: its tools stay as they were.
+            except Exception:  # noqa: BLE001
+                return
+
+    async def _on_message(self, message: object) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification) and self.is_legacy:
+            self.on_changed()
+
+    async def _on_elicitation(
+        self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult:
+        """The reply to a question that a server asks during a call."""
+        del context
+        question: Elicitation
+        if isinstance(params, mcp_types.ElicitRequestURLParams):
+            question = Visit(params.message, params.url)
+        else:
+            question = Form(params.message, dict(params.requested_schema))
+        # The older protocol does not say which call it belongs to.
+        caller = _caller.get() or (self._callers[-1] if self._callers else None)
+        reply = await caller.elicit(question) if caller else Reply("decline")
+        content = dict(reply.content) if reply.action == "accept" and reply.content else None
+        return mcp_types.ElicitResult(action=reply.action, content=content)
 
     def _on_ignored_probe(self) -> None:
         self.probe_was_ignored = True
@@ -109,74 +260,28 @@ class Conversation:
 
 class _Client(Client[ClientTransport]):
     def __init__(
-        self, transport: ClientTransport, *, session: type[ClientSession], **options: Any
+        self,
+        transport: ClientTransport,
+        *,
+        session: type[ClientSession],
+        elicit: Any,
+        **options: Any,
     ) -> None:
         super().__init__(transport, **options)
         self._transport_options = TransportOptions(session_class=session)
         # fastmcp's own bound, which is else the same for every client of the process.
         self._disconnect_timeout = DISCONNECT
+        # Past fastmcp's handler, which makes a class of every form and fails for odd ones.
+        self._session_kwargs["elicitation_callback"] = elicit
 
 
-class _LenientSession(ClientSession):
-    """A session that one wrong tool, or a tool's wrong word about its output, cannot break."""
-
-    def __init__(
-        self,
-        read_stream: Any,
-        write_stream: Any,
-        *,
-        on_ignored_probe: Callable[[], None],
-        **options: Any,
-    ) -> None:
-        dispatcher = _LenientDispatcher(read_stream, write_stream, lambda: self.protocol_version)
-        super().__init__(dispatcher=dispatcher, **options)
-        self._on_ignored_probe = on_ignored_probe
-
-    async def send_discover(self, version: str) -> dict[str, Any]:
-        """The answer to the discovery request, for which the library would wait 10 s."""
-        try:
-            async with asyncio.timeout(PROBE):
-                return await super().send_discover(version)
-        except TimeoutError as error:
-            self._on_ignored_probe()
-            raise MCPError(mcp_types.REQUEST_TIMEOUT, "no answer to server/discover") from error
-
-    async def validate_tool_result(self, name: str, result: mcp_types.CallToolResult) -> None:
-        """Nothing: the tool has run, and its result is not lost for its form."""
+def _visits(error: MCPError) -> list[Visit]:
+    data = mcp_types.ElicitationRequiredErrorData.model_validate(error.error.data)
+    return [Visit(each.message, each.url) for each in data.elicitations]
 
 
-class _LenientDispatcher(JSONRPCDispatcher[Any]):
-    """Leaves malformed tools out of a list, where the library would refuse the list."""
-
-    def __init__(
-        self, read_stream: Any, write_stream: Any, version: Callable[[], str | None]
-    ) -> None:
-        super().__init__(read_stream, write_stream)
-        self._version = version
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **more: Any
-    ) -> dict[str, Any]:
-        raw = await super().send_raw_request(method, params, opts, **more)
-        tools = raw.get("tools")
-        if method == "tools/list" and isinstance(tools, list):
-            version = self._version() or "2025-11-25"
-            raw["tools"] = [
-                tool for tool in cast("list[Any]", tools) if _is_valid(raw, tool, version)
-            ]
-        return raw
-
-
-def _is_valid(listing: dict[str, Any], tool: Any, version: str) -> bool:
-    """Whether a list with this tool alone would be accepted."""
-    try:
-        methods.validate_server_result("tools/list", version, {**listing, "tools": [tool]})
-        mcp_types.Tool.model_validate(tool, by_name=False)
-    except ValidationError:
-        return False
-    except (KeyError, ValueError):
-        return True
-    return True
+def _as_line(data: object) -> str:
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
 
 
 def _as_tool(tool: mcp_types.Tool) -> McpTool:
@@ -191,4 +296,5 @@ def _as_tool(tool: mcp_types.Tool) -> McpTool:
         parameters=tool.input_schema,
         annotations={key: value for key, value in hints.items() if isinstance(value, bool)},
         source=source if isinstance(source, str) else None,
+        output_schema=tool.output_schema,
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from fnmatch import fnmatchcase
+from typing import Protocol, cast, runtime_checkable
 
-from devall.core.errors import ToolNotFound
-from devall.core.events import ToolProgress
+from devall.core.errors import AnswerNeeded, ToolNotFound
+from devall.core.events import HumanAnswered, HumanAsked, ToolProgress
 from devall.core.messages import JsonValue
-from devall.core.ports import Scope
+from devall.core.ports import HumanChannel, Question, Scope
 from devall.tools.base import ToolResult, ToolSpec
+from devall.tools.mcp.elicitation import Elicitation, Reply, answered
 from devall.tools.mcp.link import McpTool
 from devall.tools.mcp.server import McpServer
 from devall.tools.schemas import SchemaCheck
@@ -31,6 +36,9 @@ class McpToolset:
         workspace: Workspace | None = None,
         timeout: float | None = None,
         warn: Warn = lambda _code, _message: None,
+        *,
+        idempotent: Sequence[str] = (),
+        human: HumanChannel | None = None,
     ) -> None:
         """Make a toolset; the server is not opened yet.
 
@@ -41,14 +49,23 @@ class McpToolset:
             workspace: Where images and other data go.
             timeout: Seconds for one call, None = no bound.
             warn: Takes what a user should know.
+            idempotent: Globs over the names of tools whose calls may be repeated where their
+                outcome is unknown, beside those that the server itself marks so.
+            human: Answers what the server asks during a call; None = it is declined.
         """
         self._server = server
         self._sources = UNASKED if tool_sources is None else frozenset(tool_sources)
         self._workspace = workspace
         self._timeout = timeout
         self._warn = warn
+        self._idempotent = idempotent
+        self._human = human
         self._tools: dict[str, McpTool] = {}
         self._checks: dict[str, SchemaCheck] = {}
+        self._promises: dict[str, SchemaCheck] = {}
+        self._gone: set[str] = set()
+        self._told: set[str] = set()
+        self._changes = 0
 
     async def open(self) -> None:
         """Open the server, or find it open, and take its list of tools.
@@ -57,16 +74,42 @@ class McpToolset:
             SetupError: it cannot be started or reached.
         """
         tools = await self._server.tools()
-        self._tools.clear()
+        self._changes = self._server.changes
+        before = set(self._tools)
+        self._tools = {}
+        twice: list[str] = []
         for tool in tools:
-            if tool.source not in self._sources:
-                continue
-            if self._tools.setdefault(tool.name, tool) is not tool:
-                self._warn(
-                    "mcp_duplicate_tool",
-                    f"{self._server.label} lists tool `{tool.name}` twice; the first one stands",
-                )
+            known = self._tools.get(tool.name)
+            if tool.source in self._sources and known is None:
+                self._tools[tool.name] = tool
+            elif tool.source in self._sources and tool != known:
+                twice.append(tool.name)
+        self._gone = (self._gone | before) - self._tools.keys()
         self._checks = {name: SchemaCheck(each.parameters) for name, each in self._tools.items()}
+        self._promises = {
+            name: SchemaCheck(each.output_schema)
+            for name, each in self._tools.items()
+            if each.output_schema is not None
+        }
+        if twice:
+            names = ", ".join(f"`{name}`" for name in dict.fromkeys(twice))
+            self._warn_once(
+                "mcp_duplicate_tool",
+                f"{self._server.label} lists more than one tool of a name ({names});"
+                " the first one stands",
+            )
+
+    async def refresh(self) -> bool:
+        """Take over the tools of a server that has others now; whether it has.
+
+        Raises:
+            SetupError: the server is gone and cannot be opened again.
+        """
+        await self._server.tools()
+        if self._server.changes == self._changes:
+            return False
+        await self.open()
+        return True
 
     async def specs(self) -> Sequence[ToolSpec]:
         """The tools, in the server's order."""
@@ -97,29 +140,117 @@ class McpToolset:
             ToolTimeout: it did not answer in time.
         """
         tool = self._tools.get(name)
+        if tool is None and name in self._gone:
+            raise ToolNotFound(f"`{name}` is no longer available: {self._server.label} dropped it")
         if tool is None:
             raise ToolNotFound(f"{self._server.label} lists no tool `{name}`")
         self._checks[name].check_arguments(arguments)
-
-        def on_progress(progress: float, total: float | None, message: str) -> None:
-            scope.emit(
-                ToolProgress(
-                    path=scope.path,
-                    node=scope.node,
-                    call_id=call_id,
-                    tool=name,
-                    progress=progress,
-                    total=total,
-                    message=message,
-                )
-            )
-
         raw = await self._server.call(
-            name, arguments, seconds=self._timeout, on_progress=on_progress
+            name,
+            arguments,
+            seconds=self._timeout,
+            caller=_Call(name, call_id, scope, self._server.label, self._human, self._warn),
+            is_repeatable=tool.is_repeatable
+            or any(fnmatchcase(name, glob) for glob in self._idempotent),
         )
         from devall.tools.mcp.content import to_result
 
-        return to_result(raw, self._workspace)
+        result = to_result(raw, self._workspace, self._broken_promises(name, raw))
+        return result.redacted(self._server.redact) if result.is_error else result
 
     async def aclose(self) -> None:
         """Nothing: the server belongs to the run."""
+
+    def _broken_promises(self, name: str, raw: object) -> Sequence[str]:
+        """What of a result is not as the tool's `outputSchema` has it."""
+        promise = self._promises.get(name)
+        content = getattr(raw, "structured_content", None)
+        if promise is None or getattr(raw, "is_error", False):
+            return ()
+        if content is None:
+            self._warn_once(
+                "mcp_output_schema",
+                f"{self._server.label}: `{name}` has an outputSchema and gives no structured"
+                " content; what it says is used",
+            )
+            return ()
+        misfits = promise.misfits(content)
+        if misfits:
+            self._warn_once(
+                "mcp_output_schema",
+                f"{self._server.label}: what `{name}` gives does not fit its outputSchema:"
+                f" {misfits[0]}",
+            )
+        return misfits
+
+    def _warn_once(self, code: str, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._warn(code, text)
+
+
+@runtime_checkable
+class _Patient(Protocol):
+    """A scope whose clocks can be held while a human thinks."""
+
+    def waiting_for_human(self) -> AbstractContextManager[None]: ...
+
+
+class _Call:
+    """A node's call of a tool, as the server's side sees it."""
+
+    def __init__(
+        self,
+        tool: str,
+        call_id: str,
+        scope: Scope,
+        server: str,
+        human: HumanChannel | None,
+        warn: Warn,
+    ) -> None:
+        self._tool = tool
+        self._call_id = call_id
+        self._scope = scope
+        self._server = server
+        self._human = human
+        self._warn = warn
+
+    def progress(self, progress: float, total: float | None, message: str) -> None:
+        self._scope.emit(
+            ToolProgress(
+                path=self._scope.path,
+                node=self._scope.node,
+                call_id=self._call_id,
+                tool=self._tool,
+                progress=progress,
+                total=total,
+                message=message,
+            )
+        )
+
+    async def elicit(self, question: Elicitation) -> Reply:
+        """A human's reply; a question that nobody can be asked is declined, and that is said."""
+        try:
+            return await answered(question, self._server, self._ask)
+        except AnswerNeeded:
+            self._warn(
+                "elicitation_declined",
+                f"{self._server} asked for a human's input during `{self._tool}`"
+                f" ({question.message}), and nobody can be asked: declined",
+            )
+            return Reply("decline")
+
+    async def _ask(self, text: str) -> str:
+        scope = self._scope
+        if self._human is None:
+            raise AnswerNeeded([(scope.path, text)])
+        held = (
+            cast("_Patient", scope).waiting_for_human()
+            if isinstance(scope, _Patient)
+            else contextlib.nullcontext()
+        )
+        scope.emit(HumanAsked(path=scope.path, node=scope.node, question=text))
+        with held:
+            words = await self._human.ask(Question(scope.node, scope.path, text))
+        scope.emit(HumanAnswered(path=scope.path, node=scope.node, answer=words))
+        return words

@@ -139,7 +139,8 @@ async def test_all_pages_are_read_and_duplicates_and_malformed_tools_spoil_nothi
     assert len(names) == 11
     assert names[:3] == ["echo", "sleep", "fail"]
     assert tools.specs() == ()
-    assert "`echo` twice" in warned[0]
+    assert "more than one tool of a name (`echo`)" in warned[1]
+    assert "left out: number 2" in warned[0]
 
 
 async def test_the_environment_is_merged_and_can_be_kept_away(
