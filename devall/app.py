@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from devall.core.errors import RunCancelled, UsageError
 from devall.core.events import RunFinished, RunStarted, Sink, Warned
-from devall.core.messages import JsonValue, user
+from devall.core.messages import JsonValue, Message
 from devall.core.outcome import COMPLETED, Outcome, outcome_of
 from devall.core.ports import HumanChannel
 from devall.core.usage import Usage
@@ -35,15 +35,18 @@ from devall.nodes.agent import AgentExecutor
 from devall.nodes.build import Surroundings, executor_of, is_immediate
 from devall.nodes.channels import GivenAnswers
 from devall.nodes.crew import Crew, Overrides, check_models
+from devall.nodes.task import Attachment, task_message
+from devall.plugins.functions import FunctionCatalog
 from devall.plugins.project import functions_for
 from devall.telemetry.logs import LogLines
 from devall.telemetry.redaction import Redactor, environment_secrets
 from devall.telemetry.run_log import RunLog
 from devall.telemetry.sinks import FanOut
+from devall.tools.extra import extra_names, functions_source
 from devall.tools.mcp.pool import McpServers
 from devall.workspace import Workspace
 
-__all__ = ["Answers", "RunResult", "load_workflow", "redactor_of", "run", "run_sync"]
+__all__ = ["Answers", "Attachment", "RunResult", "load_workflow", "redactor_of", "run", "run_sync"]
 
 Answers = Mapping[str, str | Sequence[str]]
 """By node id: one text for every time it asks, or a list of texts in order."""
@@ -57,6 +60,8 @@ async def run(
     answers: Answers | None = None,
     env_file: Path | None = None,
     functions_dir: Path | None = None,
+    ex_tools: Sequence[str] = (),
+    attachments: Sequence[Attachment] = (),
     models: Mapping[str, str] | None = None,
     providers: Mapping[str, str] | None = None,
     human: HumanChannel | None = None,
@@ -75,6 +80,9 @@ async def run(
         answers: What humans say, by node id: one text for every time, or a list in order.
         env_file: Read instead of the `.env` beside the file or in the working directory.
         functions_dir: The project's own functions, if they are not found upwards of the file.
+        ex_tools: Tools for every agent beside those of the file, as it would name functions;
+            those of the variable EX_TOOLS are added.
+        attachments: Files that go with the task.
         models: Model names by node id (`S/X` in a subgraph); `''` stands for all nodes.
         providers: Providers by node id; `''` stands for all nodes.
         human: Asked when no answer was given; None = the run then waits.
@@ -110,12 +118,18 @@ async def run(
         if model_source is None:
             stack.push_async_callback(_undisturbed, source.aclose)
         check_models(plan, loaded.root, source, overrides)
+        functions = functions_for(loaded.path, functions_dir)
+        extra = extra_names(ex_tools, loaded.environment.values)
+        if extra:
+            await _check_extra(extra, functions)
         name, folder = stack.enter_context(run_folder(run_id, logs_dir))
         kept = None if logs_dir is None else folder
         redactor = redactor_of(loaded)
         sinks = _sinks(plan, kept, redactor, on_event)
         stack.callback(sinks.close)
         channel = GivenAnswers(answers or {}, human)
+        workspace = Workspace(folder)
+        first = task_message(task, attachments, workspace)
 
         def assemble(graph: Plan, prefix: str) -> Parts:
             return _assemble(crew, channel, graph, prefix)
@@ -123,15 +137,16 @@ async def run(
         state = Run(MemoryJournal(), assemble, run_inside, (sinks,) if sinks else (), price_of)
         crew = Crew(
             models=source,
-            functions=functions_for(loaded.path, functions_dir),
+            functions=functions,
+            extra=extra,
             servers=McpServers(
                 emit=state.emit, logs=kept and kept / "servers", redact=redactor.text
             ),
-            workspace=Workspace(folder),
+            workspace=workspace,
             overrides=overrides,
             emit=state.emit,
         )
-        return await _finish(name, task, plan, loaded, state, crew, redactor, kept)
+        return await _finish(name, first, plan, loaded, state, crew, redactor, kept)
 
 
 def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult:
@@ -150,6 +165,18 @@ def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult
 def redactor_of(loaded: LoadedWorkflow) -> Redactor:
     """What hides the secrets of a workflow and of the environment."""
     return Redactor(loaded.secrets | environment_secrets(loaded.environment.values))
+
+
+async def _check_extra(names: Sequence[str], functions: FunctionCatalog) -> None:
+    """Make sure, before anything runs, that the tools beside those of the file are there.
+
+    Raises:
+        SetupError: one is unknown or does not import, or two have the same name.
+    """
+    from devall.tools.manager import ToolManager
+
+    async with ToolManager([functions_source(names)], functions=functions):
+        pass
 
 
 def _assemble(crew: Crew, channel: HumanChannel, plan: Plan, prefix: str) -> Parts:
@@ -172,7 +199,7 @@ def _assemble(crew: Crew, channel: HumanChannel, plan: Plan, prefix: str) -> Par
 
 async def _finish(
     run_id: str,
-    task: str,
+    task: Message,
     plan: Plan,
     loaded: LoadedWorkflow,
     state: Run,
@@ -184,7 +211,7 @@ async def _finish(
     began = time.perf_counter()
     workflow = str(loaded.path)
     names = tuple(node.id for node in plan.nodes)
-    state.emit(RunStarted(run_id=run_id, workflow=workflow, task=task, nodes=names))
+    state.emit(RunStarted(run_id=run_id, workflow=workflow, task=task.text, nodes=names))
     graph: GraphRun | None = None
     outcome = COMPLETED
     exception: Exception | None = None
@@ -192,7 +219,7 @@ async def _finish(
     """Set where the caller cancelled its own task, and not a signal the run."""
     try:
         graph = GraphRun(state, plan)
-        await graph.complete([user(task)])
+        await graph.complete([task])
     except asyncio.CancelledError as error:
         signal = error.args[0] if error.args else None
         outcome = outcome_of(RunCancelled("SIGTERM" if signal == "SIGTERM" else "SIGINT"))

@@ -118,6 +118,7 @@ def _run(
                 answers=answers,
                 env_file=options.env_file,
                 functions_dir=options.functions_dir,
+                ex_tools=options.ex_tools,
                 models=models,
                 providers=providers,
                 human=TerminalHuman(view, redactor) if can_ask() else None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
+from devall.config.tools import FunctionSource, ToolSource
 from devall.core.errors import SetupError
 from devall.core.events import Sink, Warned
 from devall.graph.model import Plan
@@ -19,6 +20,7 @@ from devall.models.base import ModelChoice, ModelSource
 from devall.models.providers import WITHOUT_KEY
 from devall.nodes.agent import AgentExecutor, choice_of
 from devall.plugins.functions import FunctionCatalog
+from devall.tools.extra import functions_source
 from devall.tools.mcp.pool import McpServers
 from devall.workspace import Workspace
 
@@ -52,6 +54,8 @@ class Crew:
     workspace: Workspace
     overrides: Overrides
     emit: Sink
+    extra: Sequence[str] = ()
+    """Tools that every agent has beside its own, as a workflow names functions."""
     _stores: dict[int, dict[str, MemoryStore]] = field(
         default_factory=dict[int, dict[str, MemoryStore]]
     )
@@ -60,11 +64,12 @@ class Crew:
         """The executor of a node, for one run of its graph; `name` is `S/X` in a subgraph."""
         folder = plan.file.parent
         tools = None
-        if node.config.tooling:
+        tooling = self._tooling(node)
+        if tooling:
             from devall.tools.manager import ToolManager  # a twelfth of a small run's start
 
             tools = ToolManager(
-                node.config.tooling,
+                tooling,
                 functions=self.functions,
                 servers=self.servers,
                 workspace=self.workspace,
@@ -89,6 +94,18 @@ class Crew:
                 for store in stores.values():
                     stack.push_async_callback(store.aclose)
             stack.push_async_callback(self.servers.aclose)
+
+    def _tooling(self, node: AgentNode) -> tuple[ToolSource, ...]:
+        """The node's sources, and the extra tools that it does not name itself."""
+        own = node.config.tooling
+        named = {
+            tool.name
+            for source in own
+            if isinstance(source, FunctionSource) and not source.prefix
+            for tool in source.config.tools
+        }
+        extra = [name for name in self.extra if name not in named]
+        return (*own, functions_source(extra)) if extra else own
 
     def _stores_of(self, plan: Plan) -> Mapping[str, MemoryStore]:
         """A graph's memory stores, shared by its nodes for the whole run."""

@@ -38,8 +38,9 @@ def _blocks(
 
 def _is_label(text: str, after: Part | None) -> bool:
     """Whether the text only names the attachment behind it, for those who see text alone."""
-    is_media = isinstance(after, MediaPart) and bool(after.attachment)
-    return is_media and text.startswith("[") and after.attachment in text and "\n" not in text
+    if not isinstance(after, MediaPart) or not after.attachment:
+        return False
+    return text.startswith("[") and after.attachment in text and "\n" not in text
 
 
 def _media(part: MediaPart, read: Callable[[str], bytes]) -> mcp_types.ContentBlock:
