@@ -17,6 +17,7 @@ from devall.config.base import (
     Positive,
     SchemaOrPath,
     Text,
+    always_the_same,
 )
 from devall.config.tools import ToolSource
 
@@ -161,9 +162,9 @@ class AgentConfig(ConfigModel):
     """The memory stores that it uses."""
     thinking: Thinking | None = None
     """A second look at the answer."""
-    skills: Skills = Field(default_factory=Skills)
+    skills: Skills = Field(default_factory=always_the_same(Skills))
     """Instructions that it may open."""
-    retry: RetryConfig = Field(default_factory=RetryConfig)
+    retry: RetryConfig = Field(default_factory=always_the_same(RetryConfig))
     """When to repeat a failed model call."""
     output_schema: SchemaOrPath | None = None
     """A JSON Schema that the answer must fit, or the path of a file with one."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, m
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from devall.config.base import ConfigModel, Count, OneOrMany, Regex, Text
+from devall.config.base import ConfigModel, Count, OneOrMany, Regex, Text, always_the_same
 from devall.config.json_path import JsonPath
 
 
@@ -259,7 +259,7 @@ class Edge(ConfigModel):
     """Id of the node that messages go to."""
     trigger: bool = True
     """Whether it makes its target run; without, it only orders and delivers."""
-    condition: Condition = Field(default_factory=Always)
+    condition: Condition = Field(default_factory=always_the_same(Always))
     """When it fires: `true`, `false`, a function's name, or a block."""
     carry_data: bool = True
     """Whether it delivers the message."""

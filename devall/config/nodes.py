@@ -7,7 +7,16 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from devall.config.agents import AgentConfig
-from devall.config.base import ConfigModel, Count, Many, OneOrMany, Positive, Text, TextMap
+from devall.config.base import (
+    ConfigModel,
+    Count,
+    Many,
+    OneOrMany,
+    Positive,
+    Text,
+    TextMap,
+    always_the_same,
+)
 from devall.config.edges import Edge
 from devall.config.limits import Limits
 from devall.config.memory import MemoryStore
@@ -105,7 +114,7 @@ class NodeBase(ConfigModel):
     """Seconds for one run of the node."""
     on_error: Literal["fail", "continue"] = "fail"
     """When it fails: the run ends, or the node counts as skipped."""
-    limits: Limits = Field(default_factory=Limits)
+    limits: Limits = Field(default_factory=always_the_same(Limits))
     """Bounds of all its runs together."""
 
 
@@ -141,7 +150,7 @@ class PassthroughNode(NodeBase):
 
     type: Literal["passthrough"] = "passthrough"
     """The kind of node."""
-    config: PassthroughConfig = Field(default_factory=PassthroughConfig)
+    config: PassthroughConfig = Field(default_factory=always_the_same(PassthroughConfig))
     """Which inputs go on."""
 
 
@@ -241,5 +250,5 @@ class Graph(ConfigModel):
     """The nodes."""
     edges: Many[Edge] = ()
     """The edges, in the order in which they are looked at."""
-    limits: Limits = Field(default_factory=Limits)
+    limits: Limits = Field(default_factory=always_the_same(Limits))
     """Bounds of a run of the graph."""
