@@ -9,7 +9,6 @@ from pathlib import Path
 
 from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
-from devall.config.tools import FunctionSource, ToolSource
 from devall.core.errors import SetupError
 from devall.core.events import Sink, Warned
 from devall.graph.model import Plan
@@ -20,7 +19,7 @@ from devall.models.base import ModelChoice, ModelSource
 from devall.models.providers import WITHOUT_KEY
 from devall.nodes.agent import AgentExecutor, choice_of
 from devall.plugins.functions import FunctionCatalog
-from devall.tools.extra import functions_source
+from devall.tools.extra import with_extra
 from devall.tools.mcp.pool import McpServers
 from devall.workspace import Workspace
 
@@ -64,7 +63,7 @@ class Crew:
         """The executor of a node, for one run of its graph; `name` is `S/X` in a subgraph."""
         folder = plan.file.parent
         tools = None
-        tooling = self._tooling(node)
+        tooling = with_extra(node.config.tooling, self.extra)
         if tooling:
             from devall.tools.manager import ToolManager  # a twelfth of a small run's start
 
@@ -94,18 +93,6 @@ class Crew:
                 for store in stores.values():
                     stack.push_async_callback(store.aclose)
             stack.push_async_callback(self.servers.aclose)
-
-    def _tooling(self, node: AgentNode) -> tuple[ToolSource, ...]:
-        """The node's sources, and the extra tools that it does not name itself."""
-        own = node.config.tooling
-        named = {
-            tool.name
-            for source in own
-            if isinstance(source, FunctionSource) and not source.prefix
-            for tool in source.config.tools
-        }
-        extra = [name for name in self.extra if name not in named]
-        return (*own, functions_source(extra)) if extra else own
 
     def _stores_of(self, plan: Plan) -> Mapping[str, MemoryStore]:
         """A graph's memory stores, shared by its nodes for the whole run."""

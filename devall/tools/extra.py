@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from devall.config.tools import FunctionSource, FunctionSourceConfig, FunctionTool
+from devall.config.tools import FunctionSource, FunctionSourceConfig, FunctionTool, ToolSource
 from devall.core.errors import SetupError
 from devall.loading.document import parse_document
 
@@ -32,6 +32,18 @@ def functions_source(names: Sequence[str]) -> FunctionSource:
     """A source of the named functions."""
     tools = tuple(FunctionTool(name=name) for name in names)
     return FunctionSource(config=FunctionSourceConfig(tools=tools))
+
+
+def with_extra(own: Sequence[ToolSource], names: Sequence[str]) -> tuple[ToolSource, ...]:
+    """A node's sources, and one of the named tools that it does not name itself."""
+    named = {
+        tool.name
+        for source in own
+        if isinstance(source, FunctionSource) and not source.prefix
+        for tool in source.config.tools
+    }
+    added = [name for name in names if name not in named]
+    return (*own, functions_source(added)) if added else tuple(own)
 
 
 def _listed(text: str) -> list[str]:
