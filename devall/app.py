@@ -26,6 +26,7 @@ from devall.engine.runner import GraphRun, run_inside
 from devall.graph.checked import load_workflow
 from devall.graph.compile import compile_graph
 from devall.graph.model import Plan
+from devall.journal.base import Journal
 from devall.journal.memory import MemoryJournal
 from devall.loading.loader import LoadedWorkflow
 from devall.models.base import ModelSource
@@ -67,7 +68,7 @@ async def run(
     human: HumanChannel | None = None,
     run_id: str | None = None,
     logs_dir: str | Path | None = None,
-    journal: Literal["memory"] = "memory",
+    journal: Literal["memory"] | Journal = "memory",
     on_event: Sink | None = None,
     model_source: ModelSource | None = None,
 ) -> RunResult:
@@ -89,7 +90,8 @@ async def run(
         run_id: Name of the run; None = a new one.
         logs_dir: The run writes its logs, files and attachments to a folder in there; None =
             nothing is kept, and its workspace is temporary.
-        journal: Where steps are kept.
+        journal: Where steps are kept: `memory`, or a journal of the caller's, whose steps are
+            not done again.
         on_event: Takes each event as it happens; it must return at once.
         model_source: Gives the models; None = those of the providers.
 
@@ -108,7 +110,7 @@ async def run(
             workflow, variables=variables, env_file=env_file, functions_dir=functions_dir
         )
     )
-    if journal != "memory":
+    if isinstance(journal, str) and journal != "memory":
         raise UsageError(f"unknown journal {journal!r}", hint="there is `memory`")
     plan = compile_graph(loaded.root)
     overrides = Overrides(models or {}, providers or {})
@@ -134,7 +136,8 @@ async def run(
         def assemble(graph: Plan, prefix: str) -> Parts:
             return _assemble(crew, channel, graph, prefix)
 
-        state = Run(MemoryJournal(), assemble, run_inside, (sinks,) if sinks else (), price_of)
+        steps = MemoryJournal() if isinstance(journal, str) else journal
+        state = Run(steps, assemble, run_inside, (sinks,) if sinks else (), price_of)
         crew = Crew(
             models=source,
             functions=functions,

@@ -25,6 +25,7 @@ from devall.core.events import (
 )
 from devall.core.ports import Question
 from devall.engine.result import RunResult
+from devall.journal.memory import MemoryJournal
 from devall.loading.loader import LoadedWorkflow, load_mapping
 from devall.testing.chat_server import ChatServer
 from devall.testing.recorder import Recorder
@@ -660,3 +661,44 @@ async def test_the_interpreter_may_be_named(workspace: Path) -> None:
     python = node("P", "python", interpreter=sys.executable, args=["one", "two"])
     graph = workflow([literal("L", "import sys; print(sys.argv[1:])"), python], ["L -> P"])
     assert (await devall.run(graph)).answer == "['one', 'two']\n"
+
+
+async def test_a_run_from_a_full_journal_calls_nothing_and_ends_the_same(use) -> None:
+    """Loops, units, subgraphs, tools and humans: every effect is found by its logical path."""
+    inner = {"start": "X", "nodes": [agent("X")], "edges": []}
+    tools = [{"type": "function", "config": {"tools": [{"name": "get_city_num"}]}}]
+    call = {"tool_calls": [{"name": "get_city_num", "arguments": {"city": "Rome"}}] * 2}
+    script = {
+        "a": [call, {"text": "one\ntwo", "delay": 0.1}, "again"],
+        "m": [{"text": "left", "delay": 0.2}, "right"],
+        "x": ["redo", "fine"],
+    }
+    journal = MemoryJournal()
+    async with ChatServer(script) as server:
+        use(server)
+        graph = workflow(
+            [
+                agent("A", config={"tooling": tools}),
+                agent("M"),
+                node("S", "subgraph", type="config", config=inner),
+                node("H", "human"),
+            ],
+            [
+                arrow("A -> M", dynamic=mapping()),
+                "M -> S",
+                arrow("S -> A", condition=keyword(any=["redo"])),
+                arrow("S -> H", condition=keyword(any=["fine"])),
+            ],
+        )
+        first = await devall.run(graph, task="x", answers={"H": "ok"}, journal=journal)
+        sent = sum(map(len, server.calls.values()))
+        steps = journal.records
+        again = await devall.run(graph, task="x", journal=journal)
+        assert sum(map(len, server.calls.values())) == sent
+    assert (first.status, first.answer) == ("completed", "ok")
+    assert again.to_json() | {"run_id": 0, "seconds": 0} == first.to_json() | {
+        "run_id": 0,
+        "seconds": 0,
+    }
+    assert journal.records == steps
+    assert len({step.key for step in steps}) == len(steps)
