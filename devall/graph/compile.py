@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from devall.graph.model import Plan, PlanEdge, PlanNode
-from devall.graph.regions import Arc, Regions
+from devall.graph.regions import Arc, Regions, positions
 from devall.loading.loader import LoadedGraph
 
 
@@ -22,16 +22,14 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
             for index, edge in enumerate(graph.edges)
         )
         starts = dict.fromkeys(number[name] for name in graph.start)
-    into: list[list[int]] = [[] for _ in graph.nodes]
-    out: list[list[int]] = [[] for _ in graph.nodes]
-    for edge in edges:
-        out[edge.source].append(edge.index)
-        into[edge.target].append(edge.index)
+    count = len(graph.nodes)
+    into = positions([edge.target for edge in edges], count)
+    out = positions([edge.source for edge in edges], count)
     return Plan(
         graph=graph,
         file=loaded.file,
         nodes=tuple(
-            PlanNode(index, node.id, node, tuple(into[index]), tuple(out[index]))
+            PlanNode(index, node.id, node, into[index], out[index])
             for index, node in enumerate(graph.nodes)
         ),
         edges=edges,
@@ -39,7 +37,7 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
         ends=tuple(number[name] for name in graph.end),
         regions=Regions(
             [node.id for node in graph.nodes],
-            [Arc(edge.source, edge.target, edge.config.trigger) for edge in edges],
+            (Arc(edge.source, edge.target, edge.config.trigger) for edge in edges),
         ),
         subplans={name: compile_graph(child) for name, child in loaded.subgraphs.items()},
         dynamics={

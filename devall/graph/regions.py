@@ -13,15 +13,16 @@ not change when nodes are listed in another order.
 
 Nodes are numbers from 0, edges keep their position in the file. Everything here is pure.
 
-Arcs and items are named tuples, not dataclasses, since each node of a plan has one of both: a
-frozen dataclass takes three times as long to make. networkx is imported for graphs with a
-cycle only: it takes a quarter of a second.
+Arcs and items are named tuples: a frozen dataclass takes three times as long to make. What is
+kept of arcs are flat lists and tuples of numbers, which the garbage collector need not look
+through. networkx is imported for graphs with a cycle only: it takes a quarter of a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 
@@ -59,15 +60,23 @@ class Order:
     """Levels that hold an item that may leave the loop, ascending, one entry an item."""
 
 
+_Group = tuple[tuple[int, ...], bool]
+"""Nodes that are one item, and whether they are a loop."""
+
+
 class Regions:
     """The orders of a graph's rounds, each worked out when it is first asked for."""
 
-    def __init__(self, ids: Sequence[str], arcs: Sequence[Arc]) -> None:
+    def __init__(self, ids: Sequence[str], arcs: Iterable[Arc]) -> None:
         self._ids = tuple(ids)
-        self._arcs = tuple(arcs)
-        self._out: list[list[int]] = [[] for _ in self._ids]
-        for index, arc in enumerate(self._arcs):
-            self._out[arc.source].append(index)
+        self._sources: list[int] = []
+        self._targets: list[int] = []
+        self._triggers: list[bool] = []
+        for source, target, trigger in arcs:
+            self._sources.append(source)
+            self._targets.append(target)
+            self._triggers.append(trigger)
+        self._out = positions(self._sources, len(self._ids))
         self._orders: dict[tuple[frozenset[int] | None, frozenset[int]], Order] = {}
 
     def outermost(self) -> Order:
@@ -86,10 +95,11 @@ class Regions:
         """Nodes of a loop that may be triggered from outside of it, or are among `starts`."""
         inside = members if isinstance(members, frozenset) else frozenset(members)
         found = inside.intersection(starts)
+        arcs = zip(self._sources, self._targets, self._triggers, strict=True)
         return found | {
-            arc.target
-            for arc in self._arcs
-            if arc.trigger and arc.target in inside and arc.source not in inside
+            target
+            for source, target, trigger in arcs
+            if trigger and target in inside and source not in inside
         }
 
     def _order(self, members: frozenset[int] | None, starts: frozenset[int]) -> Order:
@@ -101,37 +111,74 @@ class Regions:
 
     def _work_out(self, members: frozenset[int] | None, starts: frozenset[int]) -> Order:
         nodes = range(len(self._ids)) if members is None else sorted(members)
-        arcs = [
-            (index, arc.source, arc.target)
-            for node in nodes
-            for index in self._out[node]
-            if (arc := self._arcs[index]).target not in starts
-            and (members is None or arc.target in members)
-        ]
-        ordering = [(source, target) for _, source, target in arcs]
-        levels = _generations(nodes, ordering)
-        if levels is not None:
-            groups = [((node,), False) for node in nodes]
-        else:
-            groups, ordering = self._fold(nodes, arcs)
-        beside = [
-            (node, arc.target)
-            for node in sorted(starts)
-            for index in self._out[node]
-            if (arc := self._arcs[index]).target in starts
-            and self._ids[node] < self._ids[arc.target]
-        ]
-        return self._assemble(members, groups, ordering, beside, levels)
+        groups: list[_Group] = [((node,), False) for node in nodes]
+        item_of = {node: at for at, node in enumerate(nodes)}
+        after = [self._behind(self._out[node], item_of, starts) for node in nodes]
+        levels = _generations(after)
+        if levels is None:
+            inside = [
+                arc
+                for node in nodes
+                for arc in self._out[node]
+                if self._targets[arc] in item_of and self._targets[arc] not in starts
+            ]
+            groups, silent = self._fold(nodes, inside)
+            item_of = {node: at for at, (group, _) in enumerate(groups) for node in group}
+            after = [
+                self._behind(
+                    [arc for node in group for arc in self._out[node] if arc not in silent],
+                    item_of,
+                    starts.union(group),
+                )
+                for group, _ in groups
+            ]
+            levels = _generations(after)
+            assert levels is not None, "folding loops leaves no cycle"
+        for node in starts:  # these share their level, but wait for each other
+            behind = {
+                item_of[target]
+                for arc in self._out[node]
+                if (target := self._targets[arc]) in starts and self._ids[node] < self._ids[target]
+            }
+            after[item_of[node]] = tuple(sorted(behind.union(after[item_of[node]])))
+        before = _counts(after)
+        items = tuple(
+            Item(
+                members=group,
+                is_loop=is_loop,
+                level=levels[at],
+                before=before[at],
+                after=after[at],
+                may_exit=members is not None and self._leads_out(group, members),
+            )
+            for at, (group, is_loop) in enumerate(groups)
+        )
+        exits = tuple(sorted(item.level for item in items if item.may_exit))
+        return Order(items, item_of, exits)
 
-    def _fold(
-        self, nodes: Sequence[int], arcs: Sequence[tuple[int, int, int]]
-    ) -> tuple[list[tuple[tuple[int, ...], bool]], list[tuple[int, int]]]:
-        """Groups of nodes that are one item, with whether they loop; and what orders them."""
+    def _behind(
+        self, arcs: Iterable[int], item_of: Mapping[int, int], but: frozenset[int]
+    ) -> tuple[int, ...]:
+        """The items that arcs lead to, each once, ascending; nodes of `but` left out."""
+        found = {
+            item_of[target]
+            for arc in arcs
+            if (target := self._targets[arc]) in item_of and target not in but
+        }
+        return tuple(sorted(found))
+
+    def _fold(self, nodes: Iterable[int], inside: Iterable[int]) -> tuple[list[_Group], set[int]]:
+        """Groups of nodes that are one item, in order; and the arcs that order nothing.
+
+        Args:
+            nodes: What is to be ordered.
+            inside: The arcs between them.
+        """
         import networkx as nx
 
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(nodes)
-        graph.add_edges_from((s, t) for _, s, t in arcs)
+        graph.add_edges_from((self._sources[arc], self._targets[arc]) for arc in inside)
         part_of: dict[int, int] = {}
         parts: list[tuple[int, ...]] = []
         for part in nx.strongly_connected_components(graph):
@@ -139,11 +186,12 @@ class Regions:
                 part_of[node] = len(parts)
             parts.append(tuple(sorted(part)))
         within: list[list[int]] = [[] for _ in parts]
-        for index, source, target in arcs:
-            if part_of[source] == part_of[target]:
-                within[part_of[source]].append(index)
+        for arc in inside:
+            part = part_of[self._sources[arc]]
+            if part == part_of[self._targets[arc]]:
+                within[part].append(arc)
 
-        groups: list[tuple[tuple[int, ...], bool]] = []
+        groups: list[_Group] = []
         silent: set[int] = set()
         for part, inner in zip(parts, within, strict=True):
             if not inner:
@@ -155,104 +203,78 @@ class Regions:
                 silent |= self._closing(part, inner)
         # A node whose only cycle is a data edge to itself lands in `silent` as well.
         groups.sort()
-        return groups, [(s, t) for index, s, t in arcs if index not in silent]
+        return groups, silent
 
-    def _holds_cycle(self, part: Iterable[int], inner: Iterable[int]) -> bool:
-        """Whether the triggering edges of a part make a cycle."""
-        triggers = [(a.source, a.target) for i in inner if (a := self._arcs[i]).trigger]
-        return _generations(tuple(part), triggers) is None
+    def _holds_cycle(self, part: Sequence[int], inner: Iterable[int]) -> bool:
+        """Whether the triggering arcs of a part make a cycle."""
+        number = {node: at for at, node in enumerate(part)}
+        after: list[list[int]] = [[] for _ in part]
+        for arc in inner:
+            if self._triggers[arc]:
+                after[number[self._sources[arc]]].append(number[self._targets[arc]])
+        return _generations(after) is None
 
     def _closing(self, part: Iterable[int], inner: Iterable[int]) -> set[int]:
-        """Data edges that would close a cycle, taken in file order on top of the triggers."""
+        """Data arcs that would close a cycle, taken in file order on top of the triggers."""
         import networkx as nx
 
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(part)
-        ordered = sorted(inner)
-        graph.add_edges_from((a.source, a.target) for i in ordered if (a := self._arcs[i]).trigger)
-        closing: set[int] = set()
-        for index in ordered:
-            arc = self._arcs[index]
-            if arc.trigger:
-                continue
-            if arc.source == arc.target or nx.has_path(graph, arc.target, arc.source):
-                closing.add(index)
+        data: list[int] = []
+        for arc in sorted(inner):
+            if self._triggers[arc]:
+                graph.add_edge(self._sources[arc], self._targets[arc])
             else:
-                graph.add_edge(arc.source, arc.target)
+                data.append(arc)
+        closing: set[int] = set()
+        for arc in data:
+            source, target = self._sources[arc], self._targets[arc]
+            if source == target or nx.has_path(graph, target, source):
+                closing.add(arc)
+            else:
+                graph.add_edge(source, target)
         return closing
-
-    def _assemble(
-        self,
-        members: frozenset[int] | None,
-        groups: Sequence[tuple[tuple[int, ...], bool]],
-        ordering: Iterable[tuple[int, int]],
-        beside: Iterable[tuple[int, int]],
-        levels: Mapping[int, int] | None,
-    ) -> Order:
-        """Items from groups; `beside` orders starting points without parting their level.
-
-        `levels` are those of the nodes, if no group has more than one.
-        """
-        item_of = {node: at for at, (group, _) in enumerate(groups) for node in group}
-        following: list[list[int]] = [[] for _ in groups]
-        for source, target in ordering:
-            here, there = item_of[source], item_of[target]
-            if here != there:
-                following[here].append(there)
-        if levels is None:
-            folded = _generations(
-                range(len(groups)), ((s, t) for s, targets in enumerate(following) for t in targets)
-            )
-            assert folded is not None, "folding loops leaves no cycle"
-            level_of = [folded[at] for at in range(len(groups))]
-        else:
-            level_of = [levels[group[0]] for group, _ in groups]
-        for source, target in beside:
-            following[item_of[source]].append(item_of[target])
-        after = [
-            tuple(sorted(set(each)) if len(each) > 1 else each)  # two nodes may share many edges
-            for each in following
-        ]
-        before = [0] * len(groups)
-        for each in after:
-            for there in each:
-                before[there] += 1
-        items = tuple(
-            Item(
-                members=group,
-                is_loop=is_loop,
-                level=level_of[at],
-                before=before[at],
-                after=after[at],
-                may_exit=members is not None and self._leads_out(group, members),
-            )
-            for at, (group, is_loop) in enumerate(groups)
-        )
-        exits = tuple(sorted(item.level for item in items if item.may_exit))
-        return Order(items, item_of, exits)
 
     def _leads_out(self, group: Iterable[int], members: frozenset[int]) -> bool:
         return any(
-            (arc := self._arcs[index]).trigger and arc.target not in members
+            self._triggers[arc] and self._targets[arc] not in members
             for node in group
-            for index in self._out[node]
+            for arc in self._out[node]
         )
 
 
-def _generations(nodes: Sequence[int], arcs: Iterable[tuple[int, int]]) -> dict[int, int] | None:
-    """The length of the longest path to each node, or None if there is a cycle (Kahn, 1962)."""
-    after: dict[int, list[int]] = {node: [] for node in nodes}
-    before = dict.fromkeys(nodes, 0)
-    for source, target in arcs:
-        after[source].append(target)
-        before[target] += 1
-    level = dict.fromkeys(nodes, 0)
-    ready = [node for node in nodes if not before[node]]
-    for node in ready:
-        beyond = level[node] + 1
-        for target in after[node]:
-            level[target] = max(level[target], beyond)
+def positions(numbers: Sequence[int], count: int) -> list[tuple[int, ...]]:
+    """For each number below `count`, where it stands in `numbers`, ascending."""
+    found: list[tuple[int, ...]] = [()] * count
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    for number, places in groupby(order, key=numbers.__getitem__):
+        found[number] = tuple(places)
+    return found
+
+
+def _counts(after: Sequence[Sequence[int]]) -> list[int]:
+    """How often each number is in `after`."""
+    found = [0] * len(after)
+    for each in after:
+        for number in each:
+            found[number] += 1
+    return found
+
+
+def _generations(after: Sequence[Sequence[int]]) -> list[int] | None:
+    """The length of the longest path to each number, or None if there is a cycle (Kahn, 1962).
+
+    Args:
+        after: For each number, those that arcs lead to from there.
+    """
+    before = _counts(after)
+    levels = [0] * len(after)
+    ready = [number for number, count in enumerate(before) if not count]
+    for number in ready:  # it grows
+        beyond = levels[number] + 1
+        for target in after[number]:
+            levels[target] = max(levels[target], beyond)
             before[target] -= 1
             if not before[target]:
                 ready.append(target)
-    return level if len(ready) == len(before) else None
+    return levels if len(ready) == len(after) else None
