@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from devall.core.errors import ToolArguments
 from devall.core.events import ToolCallFinished, ToolCallStarted
@@ -34,6 +34,24 @@ class Tools(Protocol):
 
     async def call(self, call: ToolCall, scope: Scope) -> ToolResult:
         """What a call gives; whatever goes wrong in it is an error result."""
+        ...
+
+
+@runtime_checkable
+class ChangingTools(Protocol):
+    """Tools that may be others from one turn to the next."""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether they ever are: known from the file alone."""
+        ...
+
+    async def refresh(self) -> None:
+        """Take over what the sources offer now."""
+        ...
+
+    def beside(self, messages: Sequence[Message]) -> Sequence[ToolSpec]:
+        """Tools that a conversation calls for by what stands in it."""
         ...
 
 

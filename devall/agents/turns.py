@@ -8,6 +8,7 @@ from typing import Literal
 
 from devall.agents.answers import AnswerSchema
 from devall.agents.calls import Calls, Tools, with_unique_ids
+from devall.agents.offers import Offers
 from devall.agents.prompts import conversation, with_note
 from devall.agents.recall import Attached, Recall
 from devall.agents.repeats import Repeats
@@ -18,7 +19,7 @@ from devall.core.errors import LimitReached, OutputTruncated, SetupError
 from devall.core.events import Warned
 from devall.core.messages import NOTHING, JsonValue, Message, ToolCall
 from devall.core.ports import NodeResult, Scope
-from devall.models.base import AttachmentReader, ChatModel, ChatReply, ToolSchema
+from devall.models.base import AttachmentReader, ChatModel, ChatReply
 from devall.tools.base import ToolSpec
 
 _OF_TOOLS = ("tool_choice", "parallel_tool_calls")
@@ -40,6 +41,8 @@ class Agent:
     attachments: AttachmentReader | None = None
     """Reads the run's attachments that messages name."""
     thinkers: Mapping[str, Thinker] = field(default_factory=lambda: THINKERS)
+    told: set[str] = field(default_factory=set[str], repr=False, compare=False)
+    """What was said once of the tools, and need not be said for each run."""
 
     async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
         """One run: the answer, and the tool exchange that led to it.
@@ -65,7 +68,7 @@ class _Run:
         self._requests = Requests(scope.node, agent.model, config.retry, scope, agent.attachments)
         self._recall = Recall(agent.memories, agent.id, scope)
         self._repeats = Repeats(config.params.repeat_limit)
-        self._tools = agent.tools.specs() if agent.tools else ()
+        self._offers = Offers(agent.tools, agent.model, scope, agent.told)
         self._was_cut = False
 
     async def result(self, inputs: Sequence[Message]) -> NodeResult:
@@ -87,10 +90,10 @@ class _Run:
         limit = self._agent.config.params.tool_loop_limit
         exchange: tuple[Message, ...] = ()
         while True:
-            offered = self._offered()
+            offered = await self._offered((*prompt, *exchange))
             reply = await self._requests.send(
                 (*prompt, *exchange),
-                [ToolSchema(spec.name, spec.description, spec.parameters) for spec in offered],
+                self._offers.schemas(offered),
                 self._sent(has_tools=bool(offered)),
             )
             message = replace(reply.message, source=self._agent.id)
@@ -101,11 +104,11 @@ class _Run:
                 raise LimitReached("tool_loop_limit", limit)
             exchange += await self._exchange((*prompt, *exchange), message, reply, offered)
 
-    def _offered(self) -> Sequence[ToolSpec]:
+    async def _offered(self, messages: Sequence[Message]) -> Sequence[ToolSpec]:
         """The tools of the request that comes next."""
-        is_first = not self._requests.turn
-        if is_first or self._agent.config.params.tool_choice_then == "auto":
-            return self._tools
+        turn = self._requests.turn + 1
+        if turn == 1 or self._agent.config.params.tool_choice_then == "auto":
+            return await self._offers.of_turn(turn, messages)
         return ()
 
     def _sent(self, *, has_tools: bool) -> Mapping[str, JsonValue]:

@@ -89,7 +89,9 @@ class ToolManager:
         self._node = node
         self._path = path
         self._outside = Outside(node, path, emit)
-        self._tools = CombinedToolset([self._source(each) for each in read_sources(sources)])
+        known = read_sources(sources)
+        self._has_servers = any(not isinstance(each, FunctionSource) for each in known)
+        self._tools = CombinedToolset([self._source(each) for each in known])
 
     async def __aenter__(self) -> Self:
         """Open all sources at once.
@@ -124,15 +126,18 @@ class ToolManager:
         """The tools as the model is offered them, in the order of the sources."""
         return self._tools.offered
 
-    async def refresh(self) -> bool:
-        """Take over the tools of servers that have others now; whether any has.
+    @property
+    def may_change(self) -> bool:
+        """Whether the tools may be others from one turn to the next: some are of a server."""
+        return self._has_servers
 
-        Between two turns of an agent; a server that does not tell its tools keeps those it had.
+    async def refresh(self) -> None:
+        """Take over the tools of servers that have others now, between two turns of an agent.
+
+        A server that does not tell its tools keeps those it had.
         """
-        before = self._tools.offered
         for trouble in await self._tools.refresh():
             self._warn("tools_not_refreshed", f"the tools stay as they were: {trouble}")
-        return self._tools.offered != before
 
     def beside(self, messages: Sequence[Message]) -> tuple[ToolSpec, ...]:
         """Tools that a conversation calls for by what stands in it, beside those of the sources."""

@@ -1,0 +1,111 @@
+"""What an agent offers its model in each turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from devall.agents.calls import ChangingTools, Tools
+from devall.core.events import Warned
+from devall.core.messages import JsonValue, Message
+from devall.core.ports import Scope
+from devall.models.base import ChatModel, ToolSchema
+from devall.models.tool_schemas import Profile, adapted, profile_of
+from devall.tools.base import ToolSpec
+
+
+@dataclass(slots=True)
+class Offers:
+    """The tools of one run of an agent, as they change between its turns.
+
+    A change is a step: a run that is resumed offers in each turn what it offered before,
+    whatever its servers say now.
+    """
+
+    tools: Tools | None
+    model: ChatModel
+    scope: Scope
+    told: set[str]
+    _profile: Profile = field(init=False)
+    _schemas: dict[str, tuple[ToolSpec, ToolSchema]] = field(
+        default_factory=dict[str, tuple[ToolSpec, ToolSchema]], init=False
+    )
+    """By name: a tool, and what the provider is offered of it."""
+    _specs: Sequence[ToolSpec] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._profile = profile_of(self.model.provider, self.model.url)
+        self._specs = self.tools.specs() if self.tools else ()
+
+    async def of_turn(self, turn: int, messages: Sequence[Message]) -> Sequence[ToolSpec]:
+        """The tools of a turn (from 1), at most as many as the provider takes.
+
+        Args:
+            turn: Number of the request.
+            messages: What it will hold.
+        """
+        tools = self.tools
+        beside: Sequence[ToolSpec] = ()
+        if isinstance(tools, ChangingTools):
+            if turn > 1 and tools.may_change:
+                await self._refresh(turn, tools)
+            beside = tools.beside(messages)
+        most = self._profile.most_tools
+        if most is None or len(self._specs) + len(beside) <= most:
+            return (*self._specs, *beside)
+        kept = self._specs[: most - len(beside)]
+        self._say_left_out(self._specs[len(kept) :], most)
+        return (*kept, *beside)
+
+    def schemas(self, specs: Sequence[ToolSpec]) -> list[ToolSchema]:
+        """The tools in the words that the provider takes; the same tool is rewritten once."""
+        found: list[ToolSchema] = []
+        for spec in specs:
+            known = self._schemas.get(spec.name)
+            if known is None or known[0] is not spec:
+                parameters = adapted(spec.parameters, self._profile)
+                known = (spec, ToolSchema(spec.name, spec.description, parameters))
+                self._schemas[spec.name] = known
+            found.append(known[1])
+        return found
+
+    async def _refresh(self, turn: int, tools: ChangingTools) -> None:
+        async def changed() -> JsonValue:
+            await tools.refresh()
+            specs = cast("Tools", tools).specs()
+            if tuple(specs) == tuple(self._specs):
+                return None
+            return [
+                {
+                    "name": spec.name,
+                    "description": spec.description,
+                    "parameters": dict(spec.parameters),
+                    "metadata": dict(spec.metadata),
+                }
+                for spec in specs
+            ]
+
+        found = await self.scope.step("tool", f"turn:{turn}/tools", {}, changed)
+        if found is None:
+            return
+        before = {spec.name for spec in self._specs}
+        self._specs = tuple(ToolSpec(**spec) for spec in found)
+        now = {spec.name for spec in self._specs}
+        added = ", ".join(sorted(now - before)) or "none"
+        gone = ", ".join(sorted(before - now)) or "none"
+        self._warn("tools_changed", f"the tools are others now: added {added}; gone {gone}")
+
+    def _say_left_out(self, specs: Sequence[ToolSpec], most: int) -> None:
+        names = ", ".join(spec.name for spec in specs)
+        text = (
+            f"{self.model.provider} takes {most} tools at most: {len(specs)} are not offered"
+            f" ({names}); choose with `include` and `exclude` of the sources"
+        )
+        if text not in self.told:
+            self.told.add(text)
+            self._warn("tools_left_out", text)
+
+    def _warn(self, code: str, text: str) -> None:
+        scope = self.scope
+        scope.emit(Warned(path=scope.path, code=code, message=text, node=scope.node))
