@@ -134,8 +134,7 @@ def _state(report: SourceReport) -> str:
             return "not asked (--connect asks it)"
         case "failed":
             where = "" if report.source.required else ", and left out (`required: false`)"
-            assert report.error is not None
-            return f"FAILED after {duration(report.seconds)}{where}: {_sentence(report.error)}"
+            return f"FAILED after {duration(report.seconds)}{where}: {_sentence(report)}"
         case "ready" if report.protocol:
             return f"ready in {duration(report.seconds)}, protocol {report.protocol}"
         case "ready":
@@ -179,8 +178,11 @@ def _error_lines(error: DevallError) -> list[str]:
     return error_text(found).splitlines() if found is not None else []
 
 
-def _sentence(error: DevallError) -> str:
-    return f"{error} ({error.hint})" if error.hint else str(error)
+def _sentence(report: SourceReport) -> str:
+    """Why a source failed, its label, which stands before it, left out."""
+    error = report.error
+    hint = f" ({error.hint})" if error is not None and error.hint else ""
+    return str(error).removeprefix(f"{report.label}: ") + hint
 
 
 def _node_object(bound: Bound, survey: Survey) -> dict[str, JsonValue]:

@@ -6,26 +6,16 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Generator, Sequence
-from ipaddress import ip_address
 
 import uvicorn
 
 from devall.core.errors import SetupError
+from devall.tools.serve.addresses import is_loopback
 from devall.tools.serve.server import Server
 
 PATH = "/mcp"
 GRACE = 1
 """Seconds that open requests get when the server ends."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def listen(host: str, port: int) -> socket.socket:

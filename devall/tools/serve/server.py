@@ -24,10 +24,12 @@ from devall.tools.serve.progress import Progress
 
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
-# What goes wrong in a call is told to the client; the libraries' tracebacks say nothing more.
-for _name in ("mcp", "fastmcp", "uvicorn"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+def quieten_libraries() -> None:
+    """For a process that does nothing but serve: what goes wrong is told to the client alone."""
+    for name in ("mcp", "fastmcp", "uvicorn"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class Server(FastMCP[None]):
