@@ -67,6 +67,10 @@ def _write_value(found: JsonObject, schema: JsonObject, kind: str) -> None:
         found["enum"] = values
         said.pop("enum", None)
         said.pop("const", None)
+    if values and not kind:
+        kind = _kind_of(values)
+        if None in values:
+            found["nullable"] = True
     if as_text(schema.get("format")) in _FORMATS.get(kind, ()):
         found["format"] = said.pop("format")
     if kind:
@@ -88,13 +92,23 @@ def _write_value(found: JsonObject, schema: JsonObject, kind: str) -> None:
         found["description"] = f"{before} ({words})".strip()
 
 
+def _kind_of(values: list[JsonValue]) -> str:
+    """The one type that all values have, null aside; empty where there is none."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float}:
+        return "integer" if kinds == {int} else "number"
+    return {frozenset({bool}): "boolean", frozenset({str}): "string"}.get(frozenset(kinds), "")
+
+
 def _without_all_of(schema: JsonObject) -> JsonObject:
     """All parts as one schema."""
     parts = as_list(schema.get("allOf"))
     found = {key: value for key, value in schema.items() if key != "allOf"}
     for each in parts:
         part = _without_all_of(as_object(each))
-        properties = as_object(part.get("properties")) | as_object(found.get("properties"))
+        own = as_object(found.get("properties"))
+        added = as_object(part.get("properties"))
+        properties = own | {name: each for name, each in added.items() if name not in own}
         required = [*as_list(found.get("required")), *as_list(part.get("required"))]
         found = part | found
         if properties:

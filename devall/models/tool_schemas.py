@@ -184,7 +184,11 @@ class _Writer:
                 self._merged(self._resolved(as_object(each), ())[0], depth + 1) for each in given
             ]
             for part in parts:
-                properties = as_object(part.get("properties")) | properties
+                properties |= {
+                    name: each
+                    for name, each in as_object(part.get("properties")).items()
+                    if name not in properties
+                }
             needs = [as_list(part.get("required")) for part in parts]
             if key == "allOf":
                 required = [*required, *(name for need in needs for name in need)]
@@ -202,7 +206,7 @@ def _all_of(names: list[JsonValue]) -> str:
 
 def _set_type(found: JsonObject, schema: JsonObject) -> None:
     """Keep the types that there are; one alone stands alone."""
-    kinds = [each for each in _types(schema) if each in _TYPES]
+    kinds = [each for each in _types(schema) if isinstance(each, str) and each in _TYPES]
     if kinds:
         found["type"] = kinds[0] if len(kinds) == 1 else kinds
     elif "type" in found:
