@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -311,6 +312,10 @@ def call(arguments: Sequence[str]) -> int:
 def main() -> NoReturn:
     """Run the command line with the process's arguments and end the process."""
     terminate_as_interrupt()
+    with contextlib.suppress(OSError):
+        # As `python -m devall` has it: tools of one's own (`mine:Search`) may lie right here.
+        if (here := str(Path.cwd())) not in sys.path:
+            sys.path.append(here)
     leave(call(sys.argv[1:]))
 
 

@@ -47,12 +47,16 @@ class Finding:
     error: ErrorReport | None = None
     """Why the file could not be looked at."""
     strict: bool = False
+    is_usable: bool = True
+    """False: a source of tools that is needed cannot be used."""
 
     @property
     def exit_code(self) -> int:
-        """0, 2 if it could not be looked at, 3 if it is wrong."""
+        """0, 2 if it could not be looked at, 3 if it is wrong, 4 if a server is missing."""
         if self.error is not None:
             return 2
+        if not self.is_usable:
+            return 4
         bad = ("error", "warning") if self.strict else ("error",)
         return 3 if any(d.severity in bad for d in self.diagnostics) else 0
 
@@ -85,7 +89,12 @@ def _inspect(file: Path, options: ValidateOptions, variables: dict[str, JsonValu
         return Finding(file, error.diagnostics, strict=options.strict)
     except UsageError as error:
         return Finding(file, error=ErrorReport(error.code, str(error), hint=error.hint))
-    return Finding(file, loaded.warnings, strict=options.strict)
+    if not options.connect:
+        return Finding(file, loaded.warnings, strict=options.strict)
+    from devall.cli.connect import connect
+
+    found, is_usable = connect(loaded, options.functions_dir)
+    return Finding(file, (*loaded.warnings, *found), strict=options.strict, is_usable=is_usable)
 
 
 def _print_text(findings: Sequence[Finding]) -> None:
