@@ -94,7 +94,7 @@ def _write_value(found: JsonObject, schema: JsonObject, kind: str) -> None:
 
 def _kind_of(values: list[JsonValue]) -> str:
     """The one type that all values have, null aside; empty where there is none."""
-    kinds = {type(value) for value in values if value is not None}
+    kinds: set[type] = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:
         return "integer" if kinds == {int} else "number"
     return {frozenset({bool}): "boolean", frozenset({str}): "string"}.get(frozenset(kinds), "")

@@ -179,7 +179,7 @@ def _json(value: Any) -> str:
     def cut(each: Any) -> Any:
         match each:
             case str() if len(each) > _DATA and " " not in each:
-                return f"{each[:20]}... ({len(each)} characters)"
+                return f"({len(each)} characters)"
             case dict():
                 return {key: cut(item) for key, item in cast("dict[Any, Any]", each).items()}
             case list():

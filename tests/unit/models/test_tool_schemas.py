@@ -17,8 +17,27 @@ from devall.models.tool_schemas import PROFILES, adapted, profile_of
 HERE = Path(__file__).parent / "tool_schemas"
 CORPUS: dict[str, dict[str, Any]] = json.loads((HERE / "corpus.json").read_text())
 GEMINI = frozenset(
-    "type format title description nullable enum items minItems maxItems properties required"
-    " minProperties maxProperties minimum maximum minLength maxLength pattern anyOf".split()
+    [
+        "type",
+        "format",
+        "title",
+        "description",
+        "nullable",
+        "enum",
+        "items",
+        "minItems",
+        "maxItems",
+        "properties",
+        "required",
+        "minProperties",
+        "maxProperties",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "anyOf",
+    ]
 )
 
 
@@ -88,8 +107,27 @@ json_values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "type properties items $ref $defs anyOf oneOf allOf required enum const default not"
-                " additionalProperties prefixItems description format a b".split()
+                [
+                    "type",
+                    "properties",
+                    "items",
+                    "$ref",
+                    "$defs",
+                    "anyOf",
+                    "oneOf",
+                    "allOf",
+                    "required",
+                    "enum",
+                    "const",
+                    "default",
+                    "not",
+                    "additionalProperties",
+                    "prefixItems",
+                    "description",
+                    "format",
+                    "a",
+                    "b",
+                ]
             ),
             inner,
             max_size=4,

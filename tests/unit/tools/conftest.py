@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from devall.config.tools import ToolSource
 from devall.core.events import Event
 from devall.core.messages import ToolCall
+from devall.core.ports import HumanChannel
 from devall.plugins.functions import FunctionCatalog
 from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
@@ -82,6 +83,7 @@ def manager_of(
         catalog: FunctionCatalog | None = None,
         servers: McpServers | None = None,
         emit: Callable[[Event], None] | None = None,
+        human: HumanChannel | None = None,
     ) -> ToolManager:
         return ToolManager(
             [read_source(each) for each in sources],
@@ -90,6 +92,7 @@ def manager_of(
             workspace=workspace,
             base=tmp_path,
             emit=emit,
+            human=human,
             node="A",
         )
 

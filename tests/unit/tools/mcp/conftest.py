@@ -23,6 +23,7 @@ from devall.core.events import Event, Warned
 from devall.tools.mcp.pool import McpServers
 
 RAW = str(Path(__file__).parent / "raw_server.py")
+ODD = str(Path(__file__).parent / "odd_server.py")
 
 
 @pytest.fixture
@@ -35,6 +36,18 @@ def raw_source() -> Callable[..., dict[str, Any]]:
             "type": "mcp_local",
             "config": {"command": sys.executable, "args": args, **config},
         }
+
+    return make
+
+
+@pytest.fixture
+def odd_source() -> Callable[..., dict[str, Any]]:
+    """The source of an odd server: `odd_source("names", "flaky_list=2", cache_ttl=5)`."""
+
+    def make(*faults: str, **config: Any) -> dict[str, Any]:
+        args = ["-I", "-S", ODD, *faults]
+        config = {"startup_timeout": 20, "protocol": "legacy", **config}
+        return {"type": "mcp_local", "config": {"command": sys.executable, "args": args, **config}}
 
     return make
 
