@@ -142,6 +142,7 @@ async def run(
             models=source,
             functions=functions,
             extra=extra,
+            human=channel,
             servers=McpServers(
                 emit=state.emit, logs=kept and kept / "servers", redact=redactor.text
             ),

@@ -11,6 +11,7 @@ from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
 from devall.core.errors import SetupError
 from devall.core.events import Sink, Warned
+from devall.core.ports import HumanChannel
 from devall.graph.model import Plan
 from devall.loading.loader import LoadedGraph
 from devall.memory.base import MemoryStore
@@ -55,6 +56,8 @@ class Crew:
     emit: Sink
     extra: Sequence[str] = ()
     """Tools that every agent has beside its own, as a workflow names functions."""
+    human: HumanChannel | None = None
+    """Answers what MCP servers ask during a call."""
     _stores: dict[int, dict[str, MemoryStore]] = field(
         default_factory=dict[int, dict[str, MemoryStore]]
     )
@@ -74,6 +77,7 @@ class Crew:
                 workspace=self.workspace,
                 base=folder,
                 emit=self.emit,
+                human=self.human,
                 node=name,
             )
         return AgentExecutor(
