@@ -253,8 +253,9 @@ class LocalLink:
         """How the process ended, if it did."""
         if self._process is None:
             return ""
-        if is_closed(error) or isinstance(error, EndedError | ConnectionLostError):
-            await self._process.exited(LAST_WORDS)
+        is_over = is_closed(error) or isinstance(error, EndedError | ConnectionLostError)
+        if is_over and await self._process.exited(LAST_WORDS):
+            await self._process.silent()
         return self._process.describe_end()
 
     def _said(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import signal
@@ -40,6 +41,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._open_pipes = {1, 2}
         self._exited = asyncio.Event()
         self._drained = asyncio.Event()
+        self._silent = asyncio.Event()
         self._stdin = -1
         """Another descriptor of the pipe to the child: its transport closes its own too soon
         to be asked what was read."""
@@ -146,6 +148,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
             return self._exited.is_set()
         return True
 
+    async def silent(self) -> None:
+        """Return once all that a child said which is gone is heard, its stderr included.
+
+        What it has started may hold its pipes open, and is not waited for.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await self._silent.wait()
+
     async def stop(self, grace: float) -> None:
         """End the child and its whole group.
 
@@ -193,6 +204,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if fd in self._lines:
             self._lines[fd].end()
             self._open_pipes.discard(fd)
+            if not self._open_pipes:
+                self._silent.set()
             if fd == 1 or not self._open_pipes:
                 self._drained.set()
 
