@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from devall.core.errors import ToolFailed
-from devall.core.events import ToolProgress
+from devall.core.errors import AnswerNeeded, ToolFailed
+from devall.core.events import HumanAnswered, HumanAsked, ToolProgress
 from devall.core.messages import MediaPart
-from devall.core.ports import Scope
+from devall.core.ports import HumanChannel, Question, Scope
 from devall.workspace import Workspace
+
+
+@runtime_checkable
+class _Patient(Protocol):
+    """A scope whose clocks can be held while a human thinks."""
+
+    def waiting_for_human(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,10 @@ class ToolContext:
     """Starts the call's time limit anew."""
     number: int = 1
     """Which of the node's calls of this tool it is."""
+    human: HumanChannel | None = None
+    """Where `ask` asks; None = nobody can be asked."""
+    hold: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Has the call's time limit stand still until `alive`."""
 
     @property
     def node(self) -> str:
@@ -74,6 +87,28 @@ class ToolContext:
             self.alive()
 
         self.post(tell)
+
+    async def ask(self, text: str) -> str:
+        """A human's words; neither the call's time limit nor the run's clocks go on meanwhile.
+
+        For async functions: it has to be called on the thread of the run.
+
+        Raises:
+            AnswerNeeded: nobody can be asked.
+        """
+        scope = self.scope
+        scope.emit(HumanAsked(path=scope.path, node=scope.node, question=text))
+        if self.human is None:
+            raise AnswerNeeded([(scope.path, text)])
+        held = scope.waiting_for_human() if isinstance(scope, _Patient) else nullcontext()
+        self.hold()
+        try:
+            with held:
+                words = await self.human.ask(Question(scope.node, scope.path, text))
+        finally:
+            self.alive()
+        scope.emit(HumanAnswered(path=scope.path, node=scope.node, answer=words))
+        return words
 
     def _workspace(self) -> Workspace:
         if self.workspace is None:

@@ -20,7 +20,7 @@ from devall.core.errors import (
     ToolTimeout,
 )
 from devall.core.messages import JsonValue
-from devall.core.ports import Scope
+from devall.core.ports import HumanChannel, Scope
 from devall.plugins.functions import FunctionCatalog
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.context import ToolContext
@@ -51,6 +51,7 @@ class FunctionToolset:
         catalog: FunctionCatalog,
         workspace: Workspace | None = None,
         timeout: float | None = None,
+        human: HumanChannel | None = None,
     ) -> None:
         """Make a toolset; nothing is imported before it is opened.
 
@@ -59,8 +60,10 @@ class FunctionToolset:
             catalog: Where they are found.
             workspace: The run's files; functions reach it by their context.
             timeout: Seconds for one call, None = no bound.
+            human: Whom functions ask; None = nobody.
         """
         self._tools = tools
+        self._human = human
         self._catalog = catalog
         self._workspace = workspace
         self._timeout = timeout
@@ -110,6 +113,10 @@ class FunctionToolset:
             if seconds is not None and not timeout.expired():
                 timeout.reschedule(loop.time() + seconds)
 
+        def hold() -> None:
+            if not timeout.expired():
+                timeout.reschedule(None)
+
         context = ToolContext(
             tool=name,
             call_id=call_id,
@@ -118,6 +125,8 @@ class FunctionToolset:
             post=lambda work: cast("None", loop.call_soon_threadsafe(work)),
             alive=start_anew,
             number=own.calls + 1,
+            human=self._human,
+            hold=hold,
         )
         positional, named = own.signature.bind(arguments, context)
         own.count()

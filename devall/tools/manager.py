@@ -218,6 +218,7 @@ class ToolManager:
                     self._functions,
                     self._workspace,
                     source.timeout or source.config.timeout,
+                    self._human,
                 )
             case McpRemoteSource():
                 return McpToolset(
