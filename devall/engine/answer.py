@@ -10,7 +10,7 @@ from devall.core.messages import Message
 from devall.graph.model import Plan
 
 Outputs = Mapping[int, tuple[Message, ...]]
-"""By node: what its last run that said something said."""
+"""By node that may answer: what its last run that said something said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Answer:
     def text(self) -> str | None:
         """The answer's text."""
         return None if self.message is None else self.message.text
+
+
+def may_answer(plan: Plan) -> frozenset[int]:
+    """The nodes whose outputs decide the answer; those of all others need not be kept."""
+    if plan.graph.is_majority_voting:
+        return frozenset(range(len(plan.nodes)))
+    return frozenset((*plan.ends, *plan.sinks))
 
 
 def find_answer(plan: Plan, outputs: Outputs) -> Answer:

@@ -28,7 +28,7 @@ from devall.core.events import (
 from devall.core.ids import node_path
 from devall.core.messages import Message
 from devall.core.ports import NodeResult
-from devall.engine.answer import end_outputs
+from devall.engine.answer import end_outputs, may_answer
 from devall.engine.context import NodeScope, NodeSummary, Run
 from devall.engine.fanout import run_units
 from devall.engine.limits import Deadline, Meter
@@ -81,8 +81,9 @@ class GraphRun:
         self._group: asyncio.TaskGroup | None = None
         self._questions: list[tuple[str, str]] = []
         self._breath = 0
+        self._may_answer = may_answer(plan)
         self.outputs: dict[int, tuple[Message, ...]] = {}
-        """By node: what its last run that said something said."""
+        """By node that may answer: what its last run that said something said."""
         self._at_once = [self._never_waits(node) for node in plan.nodes]
         for node in plan.nodes:
             run.nodes.setdefault(name + node.id, NodeSummary())
@@ -213,7 +214,7 @@ class GraphRun:
         except Exception as error:  # noqa: BLE001 - a node's run is a boundary
             return self._failed(node, scope, start.visit, began, error)
         summary.status = "completed"
-        if result.outputs:
+        if result.outputs and node.index in self._may_answer:
             self.outputs[node.index] = result.outputs
         if run.sinks:
             self._tell(node, scope, start.visit, time.perf_counter() - began, result, deliveries)

@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
 from devall.core.messages import Message
-from devall.engine.inbox import TASK, Clear, Inbox, Inputs, Moment
+from devall.engine.inbox import Clear, Entry, Inputs, Moment, consume
 from devall.graph.model import Plan
 from devall.graph.regions import Order
 
@@ -111,12 +111,10 @@ class Scheduler:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._inboxes = [Inbox(node.config.context_window) for node in plan.nodes]
-        for target in plan.dynamics:
-            into = plan.nodes[target].in_edges
-            self._inboxes[target].dynamic = frozenset(
-                edge for edge in into if plan.edges[edge].config.dynamic is not None
-            )
+        self._waiting: dict[int, list[Entry]] = {}
+        """By node, what is in its inbox; no empty lists."""
+        self._remembered: dict[int, tuple[Message, ...]] = {}
+        """By node, what stays of its earlier runs; no empty tuples."""
         self._triggers: dict[int, set[int]] = {}
         """By node, the edges that triggered it since it last ran; never an empty set."""
         self._visits = [0] * len(plan.nodes)
@@ -144,8 +142,7 @@ class Scheduler:
         """
         for node in self._plan.starts if starts is None else starts:
             for at, message in enumerate(task):
-                moment, edge, _, kind = TASK
-                self._inboxes[node].put((moment, edge, at, kind), message)
+                self._put(node, ((), -1, at, 1, message))
             self._triggers[node] = {-1}
         self._top = _Frame(self._plan.regions.outermost(), moment=())
         self._begin(self._top)
@@ -163,7 +160,8 @@ class Scheduler:
         """
         frame = self._running.pop(node)
         item = frame.order.item_of[node]
-        self._inboxes[node].remember(words)
+        if words and self._plan.nodes[node].config.context_window:
+            self._remembered[node] = (*self._remembered.get(node, ()), *words)
         moment = (*frame.moment, frame.order.items[item].level, 0)
         for delivery in deliveries:
             self._deliver(frame, item, moment, delivery)
@@ -177,14 +175,11 @@ class Scheduler:
     def _deliver(self, frame: _Frame, item: int, moment: Moment, delivery: Delivery) -> None:
         edge = self._plan.edges[delivery.edge]
         config = edge.config
-        inbox = self._inboxes[edge.target]
         if config.clear_context or config.clear_kept_context:
-            inbox.put(
-                (moment, edge.index, delivery.output, 0),
-                Clear(config.clear_context, config.clear_kept_context),
-            )
+            clear = Clear(config.clear_context, config.clear_kept_context)
+            self._put(edge.target, (moment, edge.index, delivery.output, 0, clear))
         if delivery.message is not None:
-            inbox.put((moment, edge.index, delivery.output, 1), delivery.message)
+            self._put(edge.target, (moment, edge.index, delivery.output, 1, delivery.message))
         if not config.trigger:
             return
         triggers = self._triggers.get(edge.target)
@@ -252,7 +247,26 @@ class Scheduler:
         del self._triggers[node]
         self._visits[node] += 1
         self._running[node] = frame
-        self._commands.append(Start(node, self._visits[node], self._inboxes[node].take()))
+        self._commands.append(Start(node, self._visits[node], self._take(node)))
+
+    def _put(self, node: int, entry: Entry) -> None:
+        waiting = self._waiting.get(node)
+        if waiting is None:
+            self._waiting[node] = [entry]
+        else:
+            waiting.append(entry)
+
+    def _take(self, node: int) -> Inputs:
+        """Consume what waits; what the window lets stay is remembered for the next run."""
+        inputs, remembered = consume(
+            self._waiting.pop(node, []),
+            self._remembered.pop(node, ()),
+            self._plan.nodes[node].config.context_window,
+            self._plan.dynamic_edges(node),
+        )
+        if remembered:
+            self._remembered[node] = remembered
+        return inputs
 
     def _enter(self, parent: _Frame, at: int, entries: frozenset[int]) -> None:
         item = parent.order.items[at]

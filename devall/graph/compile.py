@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from devall.graph.model import Plan, PlanEdge, PlanNode
 from devall.graph.regions import Arc, Regions, positions
 from devall.loading.loader import LoadedGraph
+
+_plans: WeakKeyDictionary[LoadedGraph, Plan] = WeakKeyDictionary()
+"""A plan never changes, so it is made once and kept as long as its graph."""
 
 
 def compile_graph(loaded: LoadedGraph) -> Plan:
@@ -12,6 +17,13 @@ def compile_graph(loaded: LoadedGraph) -> Plan:
 
     A majority vote runs every node on the task, so its plan has no edges and starts them all.
     """
+    plan = _plans.get(loaded)
+    if plan is None:
+        plan = _plans[loaded] = _compile(loaded)
+    return plan
+
+
+def _compile(loaded: LoadedGraph) -> Plan:
     graph = loaded.config
     number = {node.id: index for index, node in enumerate(graph.nodes)}
     edges: tuple[PlanEdge, ...] = ()

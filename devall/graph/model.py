@@ -61,6 +61,13 @@ class Plan:
         """Nodes without an edge out, in file order."""
         return tuple(node.index for node in self.nodes if not node.out_edges)
 
+    def dynamic_edges(self, node: int) -> frozenset[int]:
+        """The dynamic edges into a node."""
+        if node not in self.dynamics:
+            return frozenset()
+        into = self.nodes[node].in_edges
+        return frozenset(edge for edge in into if self.edges[edge].config.dynamic is not None)
+
     def max_rounds(self, loop: Sequence[int]) -> int:
         """How many rounds a loop may take: the limit, or its largest counter if that is more."""
         counts = [

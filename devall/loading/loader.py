@@ -35,16 +35,16 @@ Locate: TypeAlias = Callable[[Steps], Position]
 """Where a value of a graph stands in its file, by its path from the graph."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class LoadedGraph:
-    """A graph, where it stands, and the graphs within its nodes."""
+    """A graph, where it stands, and the graphs within its nodes; known by its identity."""
 
     config: Graph
     file: Path
     """The file that it stands in."""
     subgraphs: Mapping[str, LoadedGraph]
     """Id of a subgraph node to its graph."""
-    locate: Locate = field(repr=False, compare=False)
+    locate: Locate = field(repr=False)
     missing_variables: tuple[tuple[Steps, str, Position], ...] = ()
     """Values that are None since a variable is not set: path, variable, where it stands."""
     flaws: Flaws = NO_FLAWS

@@ -13,8 +13,10 @@ class LiteralExecutor:
     """Says its text, in a role that it keeps along edges."""
 
     def __init__(self, node: str, config: LiteralConfig) -> None:
-        self._result = NodeResult((Message(config.role, config.content, node, preserve_role=True),))
+        self._node = node
+        self._config = config
 
     async def run(self, _scope: Scope, _inputs: Sequence[Message], /) -> NodeResult:
         """The text."""
-        return self._result
+        config = self._config
+        return NodeResult((Message(config.role, config.content, self._node, preserve_role=True),))
