@@ -38,7 +38,7 @@ def unused(*_: object) -> Any:
 
 
 def scope_of(recorder: Recorder, path: str = "/A@1") -> NodeScope:
-    run = Run("run", MemoryJournal(), (recorder,), unused, unused)
+    run = Run(MemoryJournal(), unused, unused, (recorder,))
     return NodeScope(run, "A", path, ())
 
 
