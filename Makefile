@@ -43,8 +43,11 @@ coverage: $(INSTALLED) ## All tests with line and branch coverage
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-bench: $(INSTALLED) ## Benchmarks; writes bench/RESULTS.md
+bench: $(INSTALLED) .venv/bench/.installed ## Benchmarks beside other engines; writes bench/RESULTS.md
 	@$(BIN)/python -m bench $(ARGS)
+
+.venv/bench/.installed: pyproject.toml constraints.txt bench/setup.sh
+	@bench/setup.sh
 
 format: $(INSTALLED) ## Put the code into form
 	@$(BIN)/ruff check --fix-only --quiet .
