@@ -25,7 +25,7 @@ def to_blocks(result: ToolResult, read: Callable[[str], bytes]) -> list[mcp_type
 def _blocks(
     parts: Sequence[Part], read: Callable[[str], bytes]
 ) -> Iterator[mcp_types.ContentBlock]:
-    for part, after in zip(parts, (*parts[1:], None), strict=True):
+    for part, after in zip(parts, (*parts[1:], None), strict=False):
         match part:
             case TextPart():
                 if not _is_label(part.text, after):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import queue
 import threading
@@ -31,7 +32,8 @@ def protocol_pipes() -> Generator[Pipes]:
     Within the block descriptor 0 holds nothing and descriptor 1 leads to stderr, so that neither
     a `print` in a tool nor a child process gets between the messages.
     """
-    pipes = Pipes(os.dup(0), os.dup(1))
+    # Above the standard ones, each of which may be closed.
+    pipes = Pipes(*(fcntl.fcntl(n, fcntl.F_DUPFD_CLOEXEC, 3) for n in (0, 1)))
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
         os.dup2(nothing, 0)
@@ -51,7 +53,11 @@ def protocol_pipes() -> Generator[Pipes]:
 async def serve_stdio(server: Server, pipes: Pipes) -> None:
     """Serve until the client closes its end; being cancelled ends it at once."""
     lines = _Lines(pipes.read)
-    await server.speak(lines, _Out(pipes.write, lines))
+    out = _Out(pipes.write, lines)
+    try:
+        await server.speak(lines, out)
+    finally:
+        out.end()
 
 
 class _Lines:
@@ -101,7 +107,8 @@ class _Out:
         self._descriptor = descriptor
         self._lines = lines
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]] | None]
+        self._jobs = queue.SimpleQueue()
         threading.Thread(target=self._write, name="devall-stdout", daemon=True).start()
 
     async def write(self, text: str) -> None:
@@ -110,12 +117,16 @@ class _Out:
         self._jobs.put((text.encode("utf-8", "replace"), done))
         await done
 
+    def end(self) -> None:
+        """Nothing more will be written."""
+        self._jobs.put(None)
+
     async def flush(self) -> None:
         """Nothing is kept back."""
 
     def _write(self) -> None:
-        while True:
-            data, done = self._jobs.get()
+        while (job := self._jobs.get()) is not None:
+            data, done = job
             try:
                 rest = memoryview(data)
                 while rest:
