@@ -1,0 +1,128 @@
+"""What the 2026-07-28 revision does in its own way, over stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devall.core.messages import ToolCall
+from devall.core.ports import Question
+from devall.tools.manager import ToolManager
+from devall.tools.mcp.pool import McpServers
+
+Managers = Callable[..., ToolManager]
+MODERN = str(Path(__file__).parent / "modern_server.py")
+
+
+def call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall("c1", name, json.dumps(arguments))
+
+
+def source(*faults: str, **config: Any) -> dict[str, Any]:
+    args = ["-I", "-S", MODERN, *faults]
+    config = {"startup_timeout": 20, **config}
+    return {"type": "mcp_local", "config": {"command": sys.executable, "args": args, **config}}
+
+
+@pytest.mark.parametrize(("protocol", "discovered"), [("auto", 1), ("modern", 0)])
+async def test_there_is_no_handshake(
+    manager_of: Managers, servers: McpServers, scope: Any, protocol: str, discovered: int
+):
+    async with manager_of(source(protocol=protocol), servers=servers) as tools:
+        counts = json.loads((await tools.call(call("count"), scope)).text)
+        assert counts == {"discover": discovered, "list": 1, "initialize": 0}
+
+
+class Person:
+    async def ask(self, question: Question) -> str:
+        assert "Who are you?" in question.text
+        return "Ada"
+
+
+async def test_a_question_in_the_form_of_a_result_reaches_the_human(
+    manager_of: Managers, servers: McpServers, scope: Any, warned: Any
+):
+    async with manager_of(source(), servers=servers, human=Person()) as tools:
+        found = json.loads((await tools.call(call("who"), scope)).text)
+    assert found == [{"action": "accept", "content": {"value": "Ada"}}, "opaque"]
+    async with manager_of(source(), servers=servers, emit=warned.take) as tools:
+        found = json.loads((await tools.call(call("who"), scope)).text)
+    assert found == [{"action": "decline"}, "opaque"]
+    assert "declined" in warned[0]
+
+
+async def test_two_questions_at_once_reach_the_callers_they_belong_to(
+    manager_of: Managers, servers: McpServers
+):
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def ask(self, question: Question) -> str:
+            await asyncio.sleep(0.05)
+            return self.name
+
+    class OtherScope:
+        def __init__(self, node: str) -> None:
+            self.node, self.path = node, f"/{node}@1"
+
+        def emit(self, event: Any) -> None: ...
+
+    async def ask(name: str) -> str:
+        async with manager_of(source(), servers=servers, human=Named(name)) as tools:
+            return (await tools.call(call("who"), OtherScope(name))).text
+
+    for found, name in zip(await asyncio.gather(*map(ask, "abc")), "abc", strict=True):
+        assert json.loads(found)[0]["content"] == {"value": name}
+
+
+async def test_only_questions_to_a_human_are_offered_to_the_server(
+    manager_of: Managers, servers: McpServers, scope: Any
+):
+    async with manager_of(source(), servers=servers) as tools:
+        found = json.loads((await tools.call(call("capabilities"), scope)).text)
+    assert set(found) == {"elicitation"}
+
+
+# D9
+async def test_changes_are_subscribed_to_and_taken_over(
+    manager_of: Managers, servers: McpServers, scope: Any
+):
+    async with manager_of(source(), servers=servers) as tools:
+        await asyncio.sleep(0.2)  # the subscription is made beside
+        await tools.call(call("change"), scope)
+        await tools.refresh()
+        assert (await tools.call(call("new"), scope)).text == "new called"
+        counts = json.loads((await tools.call(call("count"), scope)).text)
+        assert counts["list"] <= 3
+
+
+async def test_what_a_server_logs_is_asked_for_and_kept(
+    manager_of: Managers, servers: McpServers, scope: Any, tmp_path: Path
+):
+    async with manager_of(source(), servers=servers) as tools:
+        await tools.call(call("log"), scope)
+    (log,) = (tmp_path / "servers").iterdir()
+    assert log.read_text() == "[info] asked for debug\n"
+
+
+@pytest.mark.parametrize(
+    ("ttl", "cache_ttl", "lists"), [("60000", 60, 0), ("60000", 0, 1), ("0", 60, 1), ("1", 60, 1)]
+)
+async def test_a_servers_own_ttl_is_honoured_within_cache_ttl(
+    manager_of: Managers, scope: Any, ttl: str, cache_ttl: float, lists: int
+):
+    async def count() -> int:
+        config = source(f"ttl={ttl}", f"case={cache_ttl}", cache_ttl=cache_ttl)
+        async with McpServers() as servers, manager_of(config, servers=servers) as tools:
+            return json.loads((await tools.call(call("count"), scope)).text)["list"]
+
+    assert await count() == 1
+    await asyncio.sleep(0.01)
+    assert await count() == lists
