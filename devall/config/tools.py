@@ -79,6 +79,9 @@ class McpRemoteConfig(McpConfig):
     """HTTP headers of every request."""
     timeout: Positive = 10
     """Seconds for one call; progress that the server reports starts them anew."""
+    auth: Literal["oauth"] | None = None
+    """`oauth`: the server is logged in to, as the MCP specification has it; see
+    `devall mcp login`."""
     transport: Literal["auto", "http", "sse"] = "auto"
     """How the URL is spoken to: streamable HTTP, or server-sent events."""
 

@@ -17,6 +17,7 @@ from devall.core.events import Sink, Warned
 from devall.tools.mcp.connection import finished
 from devall.tools.mcp.link import Connector
 from devall.tools.mcp.lists import KeptList
+from devall.tools.mcp.logins import Logins
 from devall.tools.mcp.server import McpServer
 from devall.watchdog import Watchdog
 
@@ -36,6 +37,7 @@ class McpServers:
         emit: Sink | None = None,
         logs: Path | None = None,
         redact: Redact = lambda text: text,
+        logins: Logins | None = None,
     ) -> None:
         """Make an empty pool.
 
@@ -45,7 +47,9 @@ class McpServers:
             logs: Folder for what servers write to stderr, a file for each; None = nowhere.
             redact: Applied to what servers write, to URLs and to command lines before they are
                 kept or shown.
+            logins: How servers with `auth: oauth` are logged in to.
         """
+        self._logins = logins or Logins()
         self._emit = emit
         self._logs = logs
         self._redact = redact
@@ -77,6 +81,7 @@ class McpServers:
             config.timeout,
             config.protocol,
             config.transport,
+            config.auth,
         )
         address = self._redact(config.server)
         log = self._log_file(urlsplit(config.server).hostname or "remote")
@@ -86,7 +91,9 @@ class McpServers:
             with _IMPORTS:
                 from devall.tools.mcp.remote import RemoteConnector
 
-            return RemoteConnector(config, address, log, self._redact, self._warn, kept)
+            return RemoteConnector(
+                config, address, log, self._redact, self._warn, kept, self._logins
+            )
 
         return self._server(key, "remote", address, load)
 

@@ -24,6 +24,8 @@ from devall.tools.mcp.lenient import PROBE
 from devall.tools.mcp.link import WAITS, Caller, CallFailure, Listing
 from devall.tools.mcp.lists import KeptList
 from devall.tools.mcp.log import ServerLog
+from devall.tools.mcp.logins import Logins
+from devall.tools.mcp.oauth import PATIENCE, SignIn, trouble
 from devall.tools.mcp.session import MODES, Conversation
 
 LONGEST_START = 30.0
@@ -70,6 +72,7 @@ class RemoteConnector:
         redact: Callable[[str], str],
         warn: Callable[[str], None],
         kept: KeptList,
+        logins: Logins,
     ) -> None:
         """Make a connector; nothing is sent yet.
 
@@ -80,7 +83,9 @@ class RemoteConnector:
             redact: Applied to what is kept or shown.
             warn: Takes what a user should know.
             kept: Where its list of tools is kept.
+            logins: How it is logged in to, if its config says that it is.
         """
+        self.sign_in = SignIn(config.server, logins, warn) if config.auth else None
         self.config = config
         self.address = address
         self.label = f"mcp_remote {address}"
@@ -95,7 +100,12 @@ class RemoteConnector:
 
     @property
     def startup_timeout(self) -> float:
-        """Seconds until the server must have answered: what a call has, 30 at most."""
+        """Seconds until the server must have answered: what a call has, 30 at most.
+
+        A person who has to log in gets more.
+        """
+        if self.sign_in is not None and self.sign_in.is_attended:
+            return PATIENCE
         return min(self.config.timeout, LONGEST_START)
 
     def link(self) -> RemoteLink:
@@ -148,7 +158,8 @@ class RemoteLink:
             MODES[connector.config.protocol],
             log=self._log.add,
             say=connector.say,
-            probe=min(PROBE, seconds / 3),
+            # The first request may have to wait for a login.
+            probe=seconds if connector.sign_in else min(PROBE, seconds / 3),
             may_list_again=lambda: not self._opening,
         )
         self.on_changed: Callable[[], None] = lambda: None
@@ -216,6 +227,8 @@ class RemoteLink:
     async def explain(self, error: BaseException) -> SetupError:
         """What kept the server from being reached."""
         url = self._connector.address
+        if told := trouble(error):
+            return SetupError(f"{url} {told[0]}", hint=told[1])
         answer = error.answer if isinstance(error, _RequestError) else _Answer()
         first = self._connector.first_refusal
         if answer and first is not None and self._by_sse:
@@ -240,6 +253,8 @@ class RemoteLink:
     async def explain_call(self, error: Exception, tool: str) -> CallFailure:
         """What made a call fail."""
         label = self._connector.label
+        if told := trouble(error):
+            return CallFailure(ToolFailed(f"{tool}: {label} {told[0]}", hint=told[1]), is_lost=True)
         answer = error.answer if isinstance(error, _RequestError) else _Answer()
         refused = any(isinstance(e, httpx2.ConnectError) for e in chain(error))
         if answer.status == 404 or refused:
@@ -263,10 +278,16 @@ class RemoteLink:
         config = self._connector.config
         factory: Any = _http_client
         if self._by_sse:
-            return SSETransport(config.server, config.headers, httpx_client_factory=factory)
+            return SSETransport(
+                config.server,
+                config.headers,
+                auth=self._connector.sign_in,
+                httpx_client_factory=factory,
+            )
         return StreamableHttpTransport(
             config.server,
             config.headers,
+            auth=self._connector.sign_in,
             httpx_client_factory=factory,
             max_sse_event_size=MAX_EVENT,
         )
@@ -285,7 +306,8 @@ def _http_client(
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
-        max_redirects=1,
+        # The requests of a login are counted as if they were redirects.
+        max_redirects=1 if auth is None else 20,
         timeout=httpx2.Timeout(30.0, read=None),
         event_hooks={"response": [_note]},
     )

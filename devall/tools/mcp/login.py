@@ -1,0 +1,37 @@
+"""Logging in to the servers of a workflow beforehand, at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from devall.config.tools import McpRemoteConfig, McpRemoteSource, ToolSource
+from devall.tools.mcp.logins import Logins
+from devall.tools.mcp.pool import McpServers
+
+
+def wants_login(sources: Sequence[ToolSource]) -> list[McpRemoteConfig]:
+    """The servers among the sources that are logged in to (`auth: oauth`), each once."""
+    found: list[McpRemoteConfig] = []
+    for source in sources:
+        if isinstance(source, McpRemoteSource) and source.config.auth == "oauth":
+            found += [] if source.config in found else [source.config]
+    return found
+
+
+async def login(
+    config: McpRemoteConfig, show: Callable[[str], None], *, folder: Path | None = None
+) -> int:
+    """Log in to a server anew and keep the token; how many tools it then lists.
+
+    Args:
+        config: The server, with `auth: oauth`.
+        show: Shows a person the URL of the page to log in at; a browser is opened beside where
+            there is a screen. The page leads back to a port of this machine.
+        folder: Where tokens are kept; None = in the user's folder for configuration.
+
+    Raises:
+        SetupError: the server cannot be reached, or the login did not succeed.
+    """
+    async with McpServers(logins=Logins(show, folder, anew=True)) as servers:
+        return len(await servers.remote(config).tools())
