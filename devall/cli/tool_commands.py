@@ -66,6 +66,17 @@ MCP_EXAMPLES = """Examples:
 \b
   devall mcp serve poem.yaml review.yaml
   devall mcp serve poem.yaml --http --port 8000
+  devall mcp login poem.yaml
+"""
+LOGIN_EXAMPLES = """Examples:
+
+\b
+  devall mcp login poem.yaml
+  devall mcp login poem.yaml --node Poet
+
+\b
+The page to log in at is opened in a browser, where there is one, and shown on
+standard error. Tokens are kept in your configuration folder, for you alone.
 """
 WORKFLOWS_EXAMPLES = """Examples:
 
@@ -86,7 +97,7 @@ tools_app = typer.Typer(
     rich_markup_mode=None,
 )
 mcp_app = typer.Typer(
-    help="Workflows as tools for others, by the MCP protocol.",
+    help="Workflows as tools for others, by the MCP protocol; logins at servers.",
     epilog=MCP_EXAMPLES,
     rich_markup_mode=None,
 )
@@ -281,4 +292,31 @@ def mcp_serve(
             debug=debug,
         ),
         command.Door(stdio, http, host, port, token_env, allow_host or ()),
+    )
+
+
+@mcp_app.command("login", epilog=LOGIN_EXAMPLES)
+def mcp_login(
+    file: File,
+    node: Node = None,
+    var: Variables = None,
+    vars_file: VarsFile = None,
+    env_file: EnvFile = None,
+    functions_dir: FunctionsDir = None,
+    debug: Debug = False,
+) -> int:
+    """Log in to the servers of a workflow that ask for it (`auth: oauth`)."""
+    from devall.cli import login as command
+    from devall.cli.tools import ToolOptions
+
+    return command.execute(
+        ToolOptions(
+            file=file,
+            node=node,
+            variables=var or (),
+            vars_file=vars_file,
+            env_file=env_file,
+            functions_dir=functions_dir,
+            debug=debug,
+        )
     )

@@ -52,12 +52,12 @@ Work = Callable[["LoadedWorkflow", "Redactor"], int]
 
 def show(options: ToolOptions, *, connect: bool) -> int:
     """Print the tools of the agents; the exit code."""
-    return _reported(options, lambda loaded, redactor: _show(options, loaded, redactor, connect))
+    return reported(options, lambda loaded, redactor: _show(options, loaded, redactor, connect))
 
 
 def call(options: ToolOptions, name: str, arguments: str, workspace: Path | None) -> int:
     """Call a tool and print its result; the exit code."""
-    return _reported(
+    return reported(
         options,
         lambda loaded, redactor: _call(options, loaded, redactor, name, arguments, workspace),
     )
@@ -80,7 +80,7 @@ def workspace_for(folder: Path | None, logs_dir: Path | None) -> Workspace:
     return Workspace(place.resolve() / new_run_id())
 
 
-def _reported(options: ToolOptions, work: Work) -> int:
+def reported(options: ToolOptions, work: Work) -> int:
     """The exit code of work on the loaded file; what goes wrong is told without secrets."""
 
     def begin() -> int:
