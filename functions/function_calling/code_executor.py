@@ -48,9 +48,10 @@ async def execute_code(
     with workspace.at(name) as place:
         place.write(code.encode("utf-8", "backslashreplace"))
     try:
-        sandbox = await sandbox_for(files, network=network_allowed())
+        python, home = _interpreter(files)
+        sandbox = await sandbox_for(files, network=network_allowed(), readable=[home])
         result = await run_limited(
-            [*sandbox.prefix, interpreter(files), str(files / name)],
+            [*sandbox.prefix, python, str(files / name)],
             cwd=files,
             env=environment({"TMPDIR": "/tmp"} if sandbox.prefix else None),  # noqa: S108
             seconds=time_out,
@@ -62,10 +63,14 @@ async def execute_code(
     return reported(result, time_out, notes, shown_as=(str(files / name), "code.py"))
 
 
-def interpreter(files: Path) -> str:
-    """The Python of the workspace's own environment (init_python_env makes one), or devall's."""
+def _interpreter(files: Path) -> tuple[str, Path]:
+    """The Python of the workspace's own environment (init_python_env makes one), or devall's.
+
+    With it comes the folder that it is installed in.
+    """
     own = files / ".venv/bin/python"
-    return str(own) if own.exists() else sys.executable
+    python = str(own) if own.exists() else sys.executable
+    return python, Path(os.path.realpath(python)).parents[1]
 
 
 def _seen(workspace: Workspace) -> dict[str, tuple[float, int | None]]:

@@ -660,9 +660,9 @@ async def test_a_text_that_was_kept_as_an_attachment_is_read_in_slices(
 # Confinement
 
 
-@pytest.mark.parametrize(
-    "path", ["../x", "/etc/passwd", "a/../../x", "out/passwd", "deep/up/x", "zero\0byte", "~/x"]
-)
+OUTSIDE = ["../x", "/etc/passwd", "a/../../x", "out/passwd", "deep/up/x", "zero\0byte", "~/x"]
+
+
 @pytest.mark.parametrize(
     ("tool", "argument", "more"),
     [
@@ -687,7 +687,6 @@ async def test_no_tool_leaves_the_workspace(
     tools: Tools,
     files: Path,
     tmp_path: Path,
-    path: str,
     tool: str,
     argument: str,
     more: dict[str, object],
@@ -697,9 +696,9 @@ async def test_no_tool_leaves_the_workspace(
     (files / "out").symlink_to(outside.parent)
     (files / "deep").mkdir()
     (files / "deep/up").symlink_to("../../../outside")
-    with pytest.raises(ToolFailed, match=r"workspace|no name|home folder") as failure:
-        await tools.result(tool, **{argument: path}, **more)
-    assert str(failure.value)
+    for path in OUTSIDE:
+        with pytest.raises(ToolFailed, match=r"workspace|no name|home folder"):
+            await tools.result(tool, **{argument: path}, **more)
     assert [each.name for each in outside.parent.iterdir()] == ["passwd"]
     assert outside.read_text() == "precious"
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from datetime import datetime, timedelta
 
 import pytest
-from pydantic import TypeAdapter
 
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.shipped import shipped_functions
+from devall.tools.signature import read_signature
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +56,83 @@ async def test_wait_says_how_long_it_waited(catalog: FunctionCatalog):
     assert await wait(0.01) == "waited 0.01 s"
 
 
-@pytest.mark.parametrize("name", ["weather:All", "utils:All"])
-def test_every_shipped_tool_has_types_and_words_for_its_schema(catalog: FunctionCatalog, name: str):
-    for _, tool in catalog.tool(name):
-        schema = TypeAdapter(tool).json_schema()
-        assert tool.__doc__
-        for argument in schema["properties"].values():
-            assert argument["description"]
-            assert argument["type"]
+MODULES = {
+    "code_executor": ["execute_code"],
+    "deep_research": [
+        "search_save_result",
+        "search_load_all",
+        "search_load_by_url",
+        "search_high_light_key",
+        "report_read",
+        "report_read_chapter",
+        "report_outline",
+        "report_create_chapter",
+        "report_rewrite_chapter",
+        "report_continue_chapter",
+        "report_reorder_chapters",
+        "report_del_chapter",
+        "report_export_pdf",
+    ],
+    "file": [
+        "describe_available_files",
+        "list_directory",
+        "create_folder",
+        "delete_path",
+        "load_file",
+        "save_file",
+        "read_text_file_snippet",
+        "read_file_segment",
+        "apply_text_edits",
+        "rename_path",
+        "copy_path",
+        "move_path",
+        "search_in_files",
+    ],
+    "user": ["call_user"],
+    "utils": ["get_current_time", "wait"],
+    "uv_related": ["init_python_env", "install_python_packages", "uv_run"],
+    "video": ["render_manim", "concat_videos"],
+    "weather": ["get_city_num", "get_weather"],
+    "web": ["web_search", "read_webpage_content", "get_webpage_content"],
+}
+
+
+def test_these_modules_and_tools_ship(catalog: FunctionCatalog):
+    assert catalog.modules("tool") == tuple(sorted(MODULES))
+    found = {module: [name for name, _ in catalog.tool(f"{module}:All")] for module in MODULES}
+    assert found == MODULES
+
+
+def test_every_shipped_tool_is_found_by_its_bare_name(catalog: FunctionCatalog):
+    for names in MODULES.values():
+        assert [catalog.tool(name)[0][0] for name in names] == names
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_shipped_tool_has_types_and_words_for_its_schema(
+    catalog: FunctionCatalog, module: str
+):
+    for name, tool in catalog.tool(f"{module}:All"):
+        signature = read_signature(tool, name)
+        assert signature.description.endswith(".")
+        properties = signature.parameters["properties"]
+        assert "_context" not in properties
+        for argument in properties.values():
+            assert argument["description"].endswith(".")
+            assert argument.keys() & {"type", "anyOf"}
+        # What refers to nothing outside of the schema is what every provider takes.
+        assert json.loads(json.dumps(signature.parameters)) == signature.parameters
+
+
+def test_listing_the_tools_imports_none_of_the_libraries_behind_them():
+    code = """
+import sys
+from devall.plugins.functions import FunctionCatalog
+from devall.plugins.shipped import shipped_functions
+catalog = FunctionCatalog(None, shipped_functions())
+for module in catalog.modules("tool"):
+    catalog.tool(f"{module}:All")
+print(sorted({"ddgs", "trafilatura", "fpdf", "httpx2", "openai", "fastmcp"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
