@@ -16,6 +16,7 @@ import pytest
 
 import devall
 from devall.core.events import ToolProgress, Warned
+from devall.journal.memory import MemoryJournal
 from devall.loading.loader import LoadedWorkflow, load_mapping
 from devall.testing.chat_server import ChatServer
 from devall.testing.recorder import Recorder
@@ -77,6 +78,24 @@ async def test_a_change_of_the_tools_is_seen_in_the_next_turn(use) -> None:
     assert bodies[3]["messages"][-1]["content"] == "new_remove called"
     (warned,) = [e for e in recorder.events if isinstance(e, Warned) and e.code == "tools_changed"]
     assert "added new_remove; gone weird" in warned.message
+
+
+async def test_a_run_that_is_replayed_offers_in_each_turn_what_it_offered_before(
+    use, workspace: Path
+) -> None:
+    def read_on(body: dict[str, Any]) -> dict[str, Any]:
+        name = body["messages"][-1]["content"].partition("attachment ")[2].split()[0]
+        return calls("read_tool_result", attachment=name, length=5)
+
+    script = {"a": [calls("change", kind="remove"), calls("big", kind="lines"), read_on, "done"]}
+    journal = MemoryJournal()
+    async with ChatServer(script) as server:
+        use(server)
+        flow = workflow(agent("A", local(ODD, max_result_chars=500)))
+        first = await devall.run(flow, journal=journal)
+        again = await devall.run(flow, journal=journal)
+        assert len(server.calls["a"]) == 4
+    assert (first.answer, again.answer) == ("done", "done")
 
 
 # E6

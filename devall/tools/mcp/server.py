@@ -14,6 +14,9 @@ from devall.tools.mcp.elicitation import Elicitation, Reply
 from devall.tools.mcp.link import Caller, CallFailure, Connector, Link, McpTool
 from devall.tools.threads import in_thread
 
+MOST_LISTS = 2
+"""How often a list is asked for in one go; a server may change it at every look."""
+
 
 class McpServer:
     """Shared by all who have the same configuration; owned, and closed, by the run.
@@ -78,7 +81,9 @@ class McpServer:
         """
         connection = await self._live()
         async with self._listing:
-            while self._is_stale and connection.is_usable:
+            for _ in range(MOST_LISTS):
+                if not (self._is_stale and connection.is_usable):
+                    break
                 self._is_stale = False
 
                 async def relist(link: Link) -> Any:

@@ -73,31 +73,7 @@ class McpToolset:
         Raises:
             SetupError: it cannot be started or reached.
         """
-        tools = await self._server.tools()
-        self._changes = self._server.changes
-        before = set(self._tools)
-        self._tools = {}
-        twice: list[str] = []
-        for tool in tools:
-            known = self._tools.get(tool.name)
-            if tool.source in self._sources and known is None:
-                self._tools[tool.name] = tool
-            elif tool.source in self._sources and tool != known:
-                twice.append(tool.name)
-        self._gone = (self._gone | before) - self._tools.keys()
-        self._checks = {name: SchemaCheck(each.parameters) for name, each in self._tools.items()}
-        self._promises = {
-            name: SchemaCheck(each.output_schema)
-            for name, each in self._tools.items()
-            if each.output_schema is not None
-        }
-        if twice:
-            names = ", ".join(f"`{name}`" for name in dict.fromkeys(twice))
-            self._warn_once(
-                "mcp_duplicate_tool",
-                f"{self._server.label} lists more than one tool of a name ({names});"
-                " the first one stands",
-            )
+        self._take(await self._server.tools())
 
     async def refresh(self) -> bool:
         """Take over the tools of a server that has others now; whether it has.
@@ -105,10 +81,10 @@ class McpToolset:
         Raises:
             SetupError: the server is gone and cannot be opened again.
         """
-        await self._server.tools()
+        tools = await self._server.tools()
         if self._server.changes == self._changes:
             return False
-        await self.open()
+        self._take(tools)
         return True
 
     async def specs(self) -> Sequence[ToolSpec]:
@@ -160,6 +136,33 @@ class McpToolset:
 
     async def aclose(self) -> None:
         """Nothing: the server belongs to the run."""
+
+    def _take(self, tools: Sequence[McpTool]) -> None:
+        """Offer these tools, as far as they are asked for."""
+        self._changes = self._server.changes
+        before = set(self._tools)
+        self._tools = {}
+        twice: list[str] = []
+        for tool in tools:
+            known = self._tools.get(tool.name)
+            if tool.source in self._sources and known is None:
+                self._tools[tool.name] = tool
+            elif tool.source in self._sources and tool != known:
+                twice.append(tool.name)
+        self._gone = (self._gone | before) - self._tools.keys()
+        self._checks = {name: SchemaCheck(each.parameters) for name, each in self._tools.items()}
+        self._promises = {
+            name: SchemaCheck(each.output_schema)
+            for name, each in self._tools.items()
+            if each.output_schema is not None
+        }
+        if twice:
+            names = ", ".join(f"`{name}`" for name in dict.fromkeys(twice))
+            self._warn_once(
+                "mcp_duplicate_tool",
+                f"{self._server.label} lists more than one tool of a name ({names});"
+                " the first one stands",
+            )
 
     def _broken_promises(self, name: str, raw: object) -> Sequence[str]:
         """What of a result is not as the tool's `outputSchema` has it."""

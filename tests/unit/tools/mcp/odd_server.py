@@ -186,6 +186,9 @@ def result_of(name, arguments, meta):  # noqa: C901, PLR0912 -- a table of answe
 
 def listing(cursor):
     counts["list"] += 1
+    if "restless" in faults:
+        state["extra"] = [{"name": f"new_{counts['list']}", "inputSchema": TEXT}]
+        send({"method": "notifications/tools/list_changed"})
     if counts["list"] <= int(faults.get("flaky_list", 0)):
         return {"error": {"code": int(faults.get("list_code", -32603)), "message": "warming up"}}
     tools = TOOLS + state["extra"]

@@ -389,6 +389,17 @@ async def test_changed_tools_are_taken_over_once_asked_for(
             assert "no longer available" in result.text
 
 
+async def test_a_server_that_changes_at_every_look_holds_up_nobody(
+    manager_of: Managers, odd_source: Sources, servers: McpServers, scope: Any
+):
+    async with manager_of(odd_source("restless"), servers=servers) as tools:
+        for _ in range(3):
+            await tools.refresh()
+        newest = tools.specs()[-1].name
+        assert (await tools.call(call(newest), scope)).text == f"{newest} called"
+        assert json.loads((await tools.call(call("count"), scope)).text)["list"] < 10
+
+
 async def test_each_manager_of_a_shared_server_sees_a_change(
     manager_of: Managers, odd_source: Sources, servers: McpServers, scope: Any
 ):
