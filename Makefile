@@ -35,7 +35,7 @@ types: $(INSTALLED) ## basedpyright, strict on devall/
 	@$(BIN)/basedpyright
 
 layers: $(INSTALLED) ## import-linter: imports point down only
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 coverage: $(INSTALLED) ## All tests with line and branch coverage
 	@$(BIN)/coverage erase

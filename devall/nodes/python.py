@@ -11,8 +11,8 @@ from devall.config.nodes import PythonConfig
 from devall.core.errors import SetupError
 from devall.core.messages import Message, assistant
 from devall.core.ports import NodeResult, Scope
+from devall.loading.environment import is_secret_name
 from devall.processes import ChildResult, run_child
-from devall.telemetry.redaction import is_secret_name
 from devall.workspace import Workspace, private_folder, write_private
 
 FAILED = "==CODE EXECUTION FAILED=="

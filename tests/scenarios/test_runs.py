@@ -524,11 +524,12 @@ async def test_python_code_works_in_the_workspace_without_the_secrets(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", "sentinel-value")
+    monkeypatch.setenv("GITHUB_TOKEN", "sentinel-value")
     monkeypatch.setenv("PLAIN", "plain-value")
     code = (
         "import os, pathlib\n"
         "pathlib.Path('made.txt').write_text('x')\n"
-        "print(os.environ.get('MY_API_KEY'), os.environ.get('PLAIN'), os.environ.get('MORE'))\n"
+        "print(os.environ.get('MY_API_KEY', os.environ.get('GITHUB_TOKEN')), os.environ.get('PLAIN'), os.environ.get('MORE'))\n"
     )
     graph = workflow([literal("L", code), node("P", "python", env={"MORE": "m"})], ["L -> P"])
     result = await devall.run(graph, logs_dir=workspace / "logs", run_id="r1")
