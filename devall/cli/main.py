@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from devall.cli.failures import Reporter, terminate_as_interrupt
+from devall.cli.leaving import end_children
 from devall.cli.parameters import (
     Debug,
     EnvFile,
@@ -320,7 +321,8 @@ def main() -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process; threads that never end do not keep it."""
+    """End the process; threads that never end do not keep it, and children do not outlive it."""
+    end_children()
     threads = [t for t in threading.enumerate() if t is not threading.main_thread()]
     if any(not thread.daemon for thread in threads):
         for stream in (sys.stdout, sys.stderr):

@@ -34,6 +34,8 @@ OWN = """
         name = "echo"
         description = "Says it again."
         def _run(self, text: str):
+            if text == "sleep":
+                subprocess.run(["sleep", "60"])
             print("noise in a call")
             subprocess.run(["echo", "noise of a child"], check=True)
             return "echo " + text
@@ -252,6 +254,43 @@ async def test_code_that_runs_ends_with_its_server(workspace: Path):
     assert found
     raw.process.kill()
     raw.rest()  # that no process is left is looked at after each test
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_servers_behind_a_server_end_with_it(
+    workspace: Path, write: Write, project: Path, how: signal.Signals
+):
+    server = json.dumps([str(project / "mcp_example" / "mcp_server.py")])
+    config = f'{{command: "{sys.executable}", args: {server}, startup_timeout: 30}}'
+    write(
+        "w.yaml",
+        f"""
+        version: 0.4.0
+        graph:
+          start: A
+          nodes:
+            - id: A
+              type: agent
+              config:
+                provider: local
+                name: smollm2
+                tooling: {{type: mcp_local, config: {config}}}
+        """,
+    )
+    raw = Raw(workspace, "tools", "serve", "w.yaml")
+    raw.process.send_signal(how)
+    raw.rest()  # that no process is left is looked at after each test
+
+
+def test_a_child_that_a_function_waits_for_ends_with_the_server(workspace: Path, write: Write):
+    write("own.py", OWN)
+    raw = Raw(workspace, "tools", "serve", "--ex-tools", "own:Echo")
+    call = {"name": "echo", "arguments": {"text": "sleep"}}
+    raw.send(id=2, method="tools/call", params=call)
+    time.sleep(0.5)
+    assert raw.process.stdin is not None
+    raw.process.stdin.close()
+    raw.rest()
 
 
 async def test_each_session_over_http_has_its_own_workspace(serve: Callable[..., Served]):
