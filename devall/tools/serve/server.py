@@ -60,6 +60,8 @@ class Server(FastMCP[None]):
             auth=verifier,
             tools=[_OfferedTool.of(offer) for offer in offers],
             on_duplicate="error",
+            # A schema is passed on as it is: inlined, one that refers to itself would lose a part.
+            dereference_schemas=False,
         )
 
     async def speak(self, lines: object, out: object) -> None:
