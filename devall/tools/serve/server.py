@@ -60,7 +60,7 @@ class Server(FastMCP[None]):
             auth=verifier,
             tools=[_OfferedTool.of(offer) for offer in offers],
             on_duplicate="error",
-            # A schema is passed on as it is: inlined, one that refers to itself would lose a part.
+            # Clients get the schema as it was written; inlined, its `$defs` would be gone.
             dereference_schemas=False,
         )
 

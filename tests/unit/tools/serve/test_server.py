@@ -17,7 +17,7 @@ async def test_a_schema_is_passed_on_as_it_is():
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+        "$defs": {"tree": {"type": "string"}},
         "properties": {"tree": {"$ref": "#/$defs/tree"}},
         "additionalProperties": False,
     }
