@@ -67,6 +67,10 @@ def consume(
             return Inputs(seen), seen if entry.keep else ()
         return Inputs(()), ()
     waiting.sort(key=_by_place)
+    messages = [entry for *_, entry in waiting if isinstance(entry, Message)]
+    if not dynamic and len(messages) == len(waiting):
+        seen = (*remembered, *messages)
+        return Inputs(seen), trim(seen, window)
     found = [(message, False) for message in remembered]
     for _, edge, _, _, entry in waiting:
         if isinstance(entry, Message):

@@ -115,8 +115,8 @@ class Scheduler:
         """By node, what is in its inbox; no empty lists."""
         self._remembered: dict[int, tuple[Message, ...]] = {}
         """By node, what stays of its earlier runs; no empty tuples."""
-        self._triggers: dict[int, set[int]] = {}
-        """By node, the edges that triggered it since it last ran; never an empty set."""
+        self._triggers: dict[int, list[int]] = {}
+        """By node, the edges that triggered it since it last ran (-1: the start); none empty."""
         self._visits = [0] * len(plan.nodes)
         self._running: dict[int, _Frame] = {}
         self._commands: list[Command] = []
@@ -143,7 +143,7 @@ class Scheduler:
         for node in self._plan.starts if starts is None else starts:
             for at, message in enumerate(task):
                 self._put(node, ((), -1, at, 1, message))
-            self._triggers[node] = {-1}
+            self._triggers[node] = [-1]
         self._top = _Frame(self._plan.regions.outermost(), moment=())
         self._begin(self._top)
         return self._answer()
@@ -184,9 +184,9 @@ class Scheduler:
             return
         triggers = self._triggers.get(edge.target)
         if triggers is None:
-            self._triggers[edge.target] = {edge.index}
+            self._triggers[edge.target] = [edge.index]
         else:
-            triggers.add(edge.index)
+            triggers.append(edge.index)
         here: _Frame | None = frame
         while here is not None and here.members is not None and edge.target not in here.members:
             self._leave(here, here.order.items[item].level)
@@ -328,9 +328,9 @@ class Scheduler:
                 how = "limit"
         for node in frame.loop:
             triggers = self._triggers.pop(node, ())
-            outer = {
+            outer = [
                 e for e in triggers if e < 0 or self._plan.edges[e].source not in frame.members
-            }
+            ]
             if outer:
                 self._triggers[node] = outer
         self._commands.append(LoopEnded(frame.loop, frame.round, how))
