@@ -1,57 +1,80 @@
-"""The workflows that are measured."""
+"""The workflows that are measured, as the text of their files."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-Mapping = dict[str, Any]
+TWO = """\
+graph:
+  start: A
+  nodes:
+    - {id: A, type: literal, config: {content: hello}}
+    - {id: B, type: passthrough}
+  edges:
+    - {from: A, to: B}
+"""
+"""Nothing to wait for, and no model."""
 
-
-def _node(index: int) -> Mapping:
-    """Literals and passthroughs by turns."""
-    if index % 2 == 0:
-        return {"id": f"n{index}", "type": "literal", "config": {"content": f"text {index}"}}
-    return {"id": f"n{index}", "type": "passthrough"}
-
-
-def chain(count: int) -> Mapping:
-    """Each node behind the other."""
-    edges = [{"from": f"n{at}", "to": f"n{at + 1}"} for at in range(count - 1)]
-    return {"graph": {"start": "n0", "nodes": [_node(at) for at in range(count)], "edges": edges}}
-
-
-def wide(count: int) -> Mapping:
-    """One node, a layer of all others, one node."""
-    first, last = {"id": "first", "type": "passthrough"}, {"id": "last", "type": "passthrough"}
-    between = [_node(at) for at in range(count - 2)]
-    edges = [{"from": "first", "to": node["id"]} for node in between]
-    edges += [{"from": node["id"], "to": "last"} for node in between]
-    return {"graph": {"start": "first", "nodes": [first, *between, last], "edges": edges}}
-
-
-def agents(count: int) -> Mapping:
-    """One literal, and so many agents beside each other."""
-    nodes: list[Mapping] = [{"id": "L", "type": "literal", "config": {"content": "hello"}}]
-    nodes += [agent(f"A{at}", "m") for at in range(count)]
-    edges = [{"from": "L", "to": node["id"]} for node in nodes[1:]]
-    return {"graph": {"start": "L", "nodes": nodes, "edges": edges}}
+LOOP = """\
+graph:
+  start: A
+  nodes:
+    - {id: A, type: passthrough}
+    - {id: B, type: loop_counter, config: {max_iterations: 3}}
+    - {id: C, type: passthrough}
+  edges:
+    - {from: A, to: B}
+    - {from: A, to: A}
+    - {from: B, to: C}
+"""
+"""The smallest graph with a cycle, for which networkx is imported."""
 
 
-def agent(name: str, model: str) -> Mapping:
-    """An agent at the endpoint of the environment."""
-    return {"id": name, "type": "agent", "config": {"provider": "openai", "name": model}}
+def chain(count: int) -> str:
+    """Literals and passthroughs by turns, each behind the other."""
+    nodes = [_node(f"n{at}", at) for at in range(count)]
+    return _file("n0", nodes, [(f"n{at}", f"n{at + 1}") for at in range(count - 1)])
 
 
-def branches() -> Mapping:
-    """Two branches of unequal nodes: the slow node of one stands beside the quick of the other."""
-    nodes = [
-        {"id": "L", "type": "literal", "config": {"content": "hello"}},
-        agent("A1", "slow"),
-        agent("A2", "quick"),
-        agent("B1", "quick"),
-        agent("B2", "slow"),
-        {"id": "J", "type": "passthrough"},
-    ]
-    ways = [("L", "A1"), ("A1", "A2"), ("L", "B1"), ("B1", "B2"), ("A2", "J"), ("B2", "J")]
-    edges = [{"from": source, "to": target} for source, target in ways]
-    return {"graph": {"start": "L", "nodes": nodes, "edges": edges}}
+def wide(count: int) -> str:
+    """One node, a layer of literals and passthroughs, one node."""
+    layer = range(count - 2)
+    nodes = [_node("first", 1), *(_node(f"n{at}", at) for at in layer), _node("last", 1)]
+    ways = [("first", f"n{at}") for at in layer] + [(f"n{at}", "last") for at in layer]
+    return _file("first", nodes, ways)
+
+
+def agents(count: int, *, stream: bool) -> str:
+    """One literal, and so many agents beside each other behind it."""
+    names = [f"A{at}" for at in range(count)]
+    nodes = [_node("L", 0), *(_agent(name, "m", stream=stream) for name in names)]
+    return _file("L", nodes, [("L", name) for name in names])
+
+
+def branches(one: Sequence[str], other: Sequence[str]) -> str:
+    """Two branches of agents with the given models, between one node and one node."""
+    nodes = [_node("L", 0)]
+    ways: list[tuple[str, str]] = []
+    for branch, models in (("A", one), ("B", other)):
+        names = [f"{branch}{at}" for at in range(len(models))]
+        nodes += [_agent(*each, stream=True) for each in zip(names, models, strict=True)]
+        ways += zip(["L", *names], [*names, "J"], strict=True)
+    return _file("L", [*nodes, _node("J", 1)], ways)
+
+
+def _node(name: str, number: int) -> str:
+    if number % 2:
+        return f"    - id: {name}\n      type: passthrough\n"
+    config = f"      config:\n        content: text {number}\n"
+    return f"    - id: {name}\n      type: literal\n{config}"
+
+
+def _agent(name: str, model: str, *, stream: bool) -> str:
+    params = "" if stream else "        params: {stream: false}\n"
+    config = f"      config:\n        provider: openai\n        name: {model}\n{params}"
+    return f"    - id: {name}\n      type: agent\n{config}"
+
+
+def _file(start: str, nodes: Iterable[str], ways: Iterable[tuple[str, str]]) -> str:
+    edges = "".join(f"    - from: {source}\n      to: {target}\n" for source, target in ways)
+    return f"graph:\n  start: {start}\n  nodes:\n{''.join(nodes)}  edges:\n{edges}"
