@@ -70,7 +70,9 @@ def model_options() -> list[str]:
         say(f"the model at {os.environ.get('BASE_URL') or 'the default endpoint'}")
         return []
     say("no API_KEY: the embedded model, 135M parameters small")
-    subprocess.run([*DEVALL, "models", "pull", "smollm2"], check=True, cwd=PROJECT)
+    # Where the file is goes to stdout, and is of no interest here.
+    pull = [*DEVALL, "models", "pull", "smollm2"]
+    subprocess.run(pull, check=True, cwd=PROJECT, stdout=subprocess.DEVNULL)
     return ["--provider", "local", "--model", "smollm2"]
 
 
