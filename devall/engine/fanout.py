@@ -9,30 +9,35 @@ from typing import assert_never
 from devall.config.edges import Dynamic
 from devall.core.messages import Message, as_input
 from devall.core.ports import NodeResult
-from devall.engine.inbox import Inputs
 from devall.engine.splitting import split_messages
 
 RunUnit = Callable[[int, int, Sequence[Message]], Awaitable[NodeResult]]
 """Runs one unit: its layer (0 for map, from 1 for tree), its number from 1, what it sees."""
 
 
-async def run_units(dynamic: Dynamic, inputs: Inputs, run_unit: RunUnit) -> NodeResult | None:
+async def run_units(
+    dynamic: Dynamic, others: Sequence[Message], parts: Sequence[Message], run_unit: RunUnit
+) -> NodeResult | None:
     """The outputs of all units in the order of the units; None: there is nothing to run.
 
     With no unit at all the node runs once on its other inputs, if it has any.
+
+    Args:
+        dynamic: How to split, and what to do with the units.
+        others: What every unit sees too.
+        parts: The messages that are split.
+        run_unit: Runs one of them.
     """
-    units = split_messages(dynamic.split, inputs.units)
+    units = split_messages(dynamic.split, parts)
     room = asyncio.Semaphore(dynamic.config.max_parallel)
     if not units:
-        return await run_unit(0, 1, inputs.messages) if inputs.messages else None
+        return await run_unit(0, 1, others) if others else None
     match dynamic.type:
         case "map":
-            results = await _side_by_side(
-                room, run_unit, 0, [(*inputs.messages, unit) for unit in units]
-            )
+            results = await _side_by_side(room, run_unit, 0, [(*others, unit) for unit in units])
             return NodeResult(tuple(message for result in results for message in result.outputs))
         case "tree":
-            return await _reduce(room, run_unit, dynamic.config.group_size, inputs.messages, units)
+            return await _reduce(room, run_unit, dynamic.config.group_size, others, units)
         case _:
             assert_never(dynamic.type)
 

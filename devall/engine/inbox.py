@@ -11,10 +11,9 @@ one, and the garbage collector looks through them all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple
 
 from devall.core.history import trim
 from devall.core.messages import Message
@@ -37,21 +36,16 @@ Entry = tuple[Moment, int, int, int, Message | Clear]
 _by_place = itemgetter(0, 1, 2, 3)
 
 
-class Inputs(NamedTuple):
-    """What a node's run sees."""
-
-    messages: tuple[Message, ...]
-    """Remembered ones first; those for units of a dynamic edge left out."""
-    units: tuple[Message, ...] = ()
-    """What came over dynamic edges, to be split into units."""
+Seen = tuple[tuple[Message, ...], tuple[Message, ...]]
+"""Messages, remembered ones first; and apart from them those for units of a dynamic edge."""
 
 
 def consume(
     waiting: list[Entry],
-    remembered: Sequence[Message],
+    remembered: tuple[Message, ...],
     window: int,
     dynamic: Collection[int],
-) -> tuple[Inputs, tuple[Message, ...]]:
+) -> tuple[Seen, tuple[Message, ...]]:
     """What a run sees, and what is remembered of it for the next run.
 
     Args:
@@ -60,17 +54,11 @@ def consume(
         window: The node's `context_window`.
         dynamic: Edges whose messages are for units.
     """
-    if len(waiting) == 1 and not remembered and not window and not dynamic:
-        entry = waiting[0][4]
-        if isinstance(entry, Message):
-            seen = (entry,)
-            return Inputs(seen), seen if entry.keep else ()
-        return Inputs(()), ()
     waiting.sort(key=_by_place)
     messages = [entry for *_, entry in waiting if isinstance(entry, Message)]
     if not dynamic and len(messages) == len(waiting):
         seen = (*remembered, *messages)
-        return Inputs(seen), trim(seen, window)
+        return (seen, ()), trim(seen, window)
     found = [(message, False) for message in remembered]
     for _, edge, _, _, entry in waiting:
         if isinstance(entry, Message):
@@ -81,8 +69,6 @@ def consume(
                 for message, unit in found
                 if not (entry.kept if message.keep else entry.context)
             ]
-    inputs = Inputs(
-        tuple(message for message, unit in found if not unit),
-        tuple(message for message, unit in found if unit),
-    )
-    return inputs, trim([message for message, _ in found], window)
+    plain = tuple(message for message, unit in found if not unit)
+    units = tuple(message for message, unit in found if unit)
+    return (plain, units), trim([message for message, _ in found], window)

@@ -188,13 +188,13 @@ class GraphRun:
         summary.status = "running"
         began = time.perf_counter()
         if run.sinks:
-            seen = (*start.inputs.messages, *start.inputs.units)
+            seen = (*start.messages, *start.units)
             run.emit(NodeStarted(path=scope.path, node=scope.node, visit=start.visit, inputs=seen))
         try:
             if self._at_once[node.index]:
                 summary.runs += 1
                 executor = self._parts.executors[node.index]
-                result = await executor.run(scope, start.inputs.messages)
+                result = await executor.run(scope, start.messages)
             else:
                 result = await self._in_time(node, scope, start, summary)
             if result is None:
@@ -245,8 +245,8 @@ class GraphRun:
         async with deadline.within(NodeTimeout(node.config.timeout or 0)):
             if dynamic is None:
                 summary.runs += 1
-                return await executor.run(scope, start.inputs.messages)
-            return await run_units(dynamic, start.inputs, run_unit)
+                return await executor.run(scope, start.messages)
+            return await run_units(dynamic, start.messages, start.units, run_unit)
 
     async def _fire(self, node: PlanNode, outputs: Sequence[Message]) -> list[Delivery]:
         """What goes along which edge: by output, then in the order of the file."""

@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
 from devall.core.messages import Message
-from devall.engine.inbox import Clear, Entry, Inputs, Moment, consume
+from devall.engine.inbox import Clear, Entry, Moment, Seen, consume
 from devall.graph.model import Plan
 from devall.graph.regions import Order
 
@@ -34,7 +34,10 @@ class Start(NamedTuple):
     node: int
     visit: int
     """How often the node has been started, this time included."""
-    inputs: Inputs
+    messages: tuple[Message, ...]
+    """What it sees; remembered ones first."""
+    units: tuple[Message, ...] = ()
+    """What came over dynamic edges, to be split into units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +250,8 @@ class Scheduler:
         del self._triggers[node]
         self._visits[node] += 1
         self._running[node] = frame
-        self._commands.append(Start(node, self._visits[node], self._take(node)))
+        messages, units = self._take(node)
+        self._commands.append(Start(node, self._visits[node], messages, units))
 
     def _put(self, node: int, entry: Entry) -> None:
         waiting = self._waiting.get(node)
@@ -256,9 +260,9 @@ class Scheduler:
         else:
             waiting.append(entry)
 
-    def _take(self, node: int) -> Inputs:
+    def _take(self, node: int) -> Seen:
         """Consume what waits; what the window lets stay is remembered for the next run."""
-        inputs, remembered = consume(
+        seen, remembered = consume(
             self._waiting.pop(node, []),
             self._remembered.pop(node, ()),
             self._plan.nodes[node].config.context_window,
@@ -266,7 +270,7 @@ class Scheduler:
         )
         if remembered:
             self._remembered[node] = remembered
-        return inputs
+        return seen
 
     def _enter(self, parent: _Frame, at: int, entries: frozenset[int]) -> None:
         item = parent.order.items[at]

@@ -84,7 +84,7 @@ def run(plan: Plan, say: Say, choose: Callable[[int], int] = lambda _: 0) -> Tra
                     trace.triggers[name] = 0
                     trace.seen[name, command.visit] = [
                         (message.role, message.text, message.source)
-                        for message in command.inputs.messages
+                        for message in command.messages
                     ]
                     running.append(command)
                 case LoopEnded():
@@ -367,4 +367,4 @@ def test_a_message_is_never_changed_by_the_scheduler() -> None:
     scheduler = Scheduler(plan)
     scheduler.start([user("task")])
     commands = scheduler.finished(0, [Delivery(0, 0, message)])
-    assert [c.inputs.messages for c in commands if isinstance(c, Start)] == [(message,)]
+    assert [c.messages for c in commands if isinstance(c, Start)] == [(message,)]
