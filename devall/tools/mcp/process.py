@@ -19,6 +19,8 @@ MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line; a server that writes more without a newline is given up."""
 LAST_WORDS = 0.2
 """Seconds that the pipes of a process which has ended get to run dry."""
+LAST_ERRORS = 1.0
+"""Seconds that its stderr gets where what it said last is to be told."""
 KILLED = 2.0
 """Seconds after SIGKILL until a process group is given up."""
 
@@ -93,7 +95,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         process._group = transport.get_pid()
         pipe = transport.get_pipe_transport(0)
         assert pipe is not None
-        process._stdin = os.dup(pipe.get_extra_info("pipe").fileno())
+        with contextlib.suppress(ValueError, OSError):  # a child that has ended already
+            process._stdin = os.dup(pipe.get_extra_info("pipe").fileno())
         watchdog.add(process.pid, grace)
         return process
 
@@ -154,7 +157,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         What it has started may hold its pipes open, and is not waited for.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(LAST_ERRORS):
                 await self._silent.wait()
 
     async def stop(self, grace: float) -> None:
