@@ -88,6 +88,8 @@ def _execute(options: RunOptions) -> int:
 
     redactor = redactor_of(loaded)
     reporter = Reporter(options.as_json, options.debug, str(options.file), redactor)
+    # Imports and the workflow stay to the end: no collection need look through them.
+    gc.freeze()
     gc.enable()  # see devall.__main__
     return reporter.guard(lambda: _run(options, loaded, variables, redactor))
 
