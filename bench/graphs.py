@@ -20,12 +20,12 @@ graph:
   start: A
   nodes:
     - {id: A, type: passthrough}
-    - {id: B, type: loop_counter, config: {max_iterations: 3}}
+    - {id: B, type: passthrough}
     - {id: C, type: passthrough}
   edges:
     - {from: A, to: B}
-    - {from: A, to: A}
-    - {from: B, to: C}
+    - {from: B, to: A, condition: {type: keyword, config: {any: [again]}}}
+    - {from: B, to: C, condition: {type: keyword, config: {none: [again]}}}
 """
 """The smallest graph with a cycle, for which networkx is imported."""
 
