@@ -21,6 +21,7 @@ DOORS = {
     "openai": ["models/openai*.py"],
     "fastmcp": ["tools/mcp/*.py", "tools/serve*"],
     "mcp": ["tools/mcp/*.py", "tools/serve*"],
+    "key_value": ["tools/mcp/oauth.py"],
     "mcp_types": ["tools/mcp/*.py", "tools/serve*"],
     "httpx2": ["models/openai*.py", "tools/mcp/*.py"],
     "genai_prices": ["models/prices.py"],
@@ -38,6 +39,7 @@ DOORS = {
 COMES_WITH = {
     "anyio": "fastmcp",
     "httpx2": "openai",
+    "key_value": "fastmcp",
     "mcp": "fastmcp",
     "mcp_types": "fastmcp",
     "pydantic_core": "pydantic",
