@@ -17,6 +17,8 @@ from pydantic import ValidationError
 PROBE = 2.0
 """Seconds at most for the answer to the discovery request, which handshake servers may pass
 over."""
+_LOOK = 0.05
+"""Seconds between two looks at what a server has read."""
 _HANDSHAKE_VERSION = "2025-11-25"
 _DATA = 200
 """Characters of an unknown block's texts that are shown: what is longer may be base64."""
@@ -35,6 +37,7 @@ class LenientSession(ClientSession):
         *,
         on_ignored_probe: Callable[[], None],
         probe: float,
+        has_read: Callable[[], bool],
         say: Say,
         **options: Any,
     ) -> None:
@@ -44,15 +47,29 @@ class LenientSession(ClientSession):
         super().__init__(dispatcher=dispatcher, **options)
         self._on_ignored_probe = on_ignored_probe
         self._probe = probe
+        self._has_read = has_read
 
     async def send_discover(self, version: str) -> dict[str, Any]:
-        """The answer to the discovery request, for which the library would wait 10 s."""
+        """The answer to the discovery request, for which the library would wait 10 s.
+
+        The time begins when the server reads: one that still starts has not ignored anything.
+        """
+        limit = asyncio.timeout(None)
+        begin = asyncio.create_task(self._begin(limit))
         try:
-            async with asyncio.timeout(self._probe):
+            async with limit:
                 return await super().send_discover(version)
         except TimeoutError as error:
             self._on_ignored_probe()
             raise MCPError(mcp_types.REQUEST_TIMEOUT, "no answer to server/discover") from error
+        finally:
+            begin.cancel()
+
+    async def _begin(self, limit: asyncio.Timeout) -> None:
+        """Have the time for the discovery request begin."""
+        while not self._has_read():  # noqa: ASYNC110 - a pipe does not tell
+            await asyncio.sleep(_LOOK)
+        limit.reschedule(asyncio.get_running_loop().time() + self._probe)
 
     async def validate_tool_result(self, name: str, result: mcp_types.CallToolResult) -> None:
         """Nothing: the tool has run, and its result is not lost for its form."""

@@ -148,6 +148,7 @@ class LocalLink:
             log=self._log.add,
             say=self._connector.say,
             probe=min(PROBE, config.startup_timeout / 3),
+            has_read=process.has_read,
         )
         conversation.on_changed = self._on_changed
         known = self._connector.kept.find()

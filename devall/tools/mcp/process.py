@@ -116,7 +116,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return self._drained.is_set() or self._exited.is_set()
 
     def has_read(self) -> bool:
-        """Whether the child, which is gone, had taken any of its input."""
+        """Whether the child has taken any of its input, or had, where it is gone."""
+        if self._stdin >= 0:
+            self._unread = self._left_in_pipe()
         return self._unread < self._written
 
     def describe_end(self) -> str:
@@ -215,11 +217,15 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         """Note the child's end; what it has started may hold its pipes open."""
         if self._stdin >= 0:
-            count = fcntl.ioctl(self._stdin, termios.FIONREAD, bytes(4))
-            self._unread = int.from_bytes(count, sys.byteorder)
+            self._unread = self._left_in_pipe()
             self._close_stdin()
         self._exited.set()
         asyncio.get_running_loop().call_later(LAST_WORDS, self._drained.set)
+
+    def _left_in_pipe(self) -> int:
+        """Bytes that the child has not read yet."""
+        count = fcntl.ioctl(self._stdin, termios.FIONREAD, bytes(4))
+        return int.from_bytes(count, sys.byteorder)
 
 
 class _Lines:

@@ -72,6 +72,7 @@ class Conversation:
         log: Callable[[str], None],
         say: Callable[[str], None],
         probe: float = PROBE,
+        has_read: Callable[[], bool] = lambda: True,
         may_list_again: Callable[[], bool] = lambda: True,
     ) -> None:
         """Make a client that is not connected yet.
@@ -81,7 +82,8 @@ class Conversation:
             mode: One of `MODES`' values.
             log: Takes lines that the server sends as log notifications.
             say: Takes what is odd about the server.
-            probe: Seconds for the answer to the discovery request.
+            probe: Seconds for the answer to the discovery request, once it is read.
+            has_read: Whether the server has read anything yet.
             may_list_again: Asked when a list could not be had: False leaves what to do to the
                 one who opened the conversation.
         """
@@ -93,7 +95,11 @@ class Conversation:
         self._callers: list[Caller] = []
         """Of the calls that are under way, the newest last."""
         session = partial(
-            LenientSession, on_ignored_probe=self._on_ignored_probe, probe=probe, say=say
+            LenientSession,
+            on_ignored_probe=self._on_ignored_probe,
+            probe=probe,
+            has_read=has_read,
+            say=say,
         )
 
         async def on_log(message: LogMessage) -> None:

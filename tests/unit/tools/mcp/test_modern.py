@@ -39,6 +39,17 @@ async def test_there_is_no_handshake(
         assert counts == {"discover": discovered, "list": 1, "initialize": 0}
 
 
+async def test_a_server_that_starts_slowly_is_not_taken_for_one_that_ignores_discovery(
+    manager_of: Managers, servers: McpServers, scope: Any, warned: Any
+):
+    slow = f"import runpy, time; time.sleep(2.5); runpy.run_path({MODERN!r})"
+    config = {"command": sys.executable, "args": ["-I", "-S", "-c", slow], "startup_timeout": 20}
+    async with manager_of({"type": "mcp_local", "config": config}, servers=servers) as tools:
+        counts = json.loads((await tools.call(call("count"), scope)).text)
+    assert counts == {"discover": 1, "list": 1, "initialize": 0}
+    assert warned == []
+
+
 class Person:
     async def ask(self, question: Question) -> str:
         assert "Who are you?" in question.text
