@@ -39,7 +39,6 @@ DOORS = {
 COMES_WITH = {
     "anyio": "fastmcp",
     "httpx2": "openai",
-    "key_value": "fastmcp",
     "mcp": "fastmcp",
     "mcp_types": "fastmcp",
     "pydantic_core": "pydantic",
