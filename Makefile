@@ -10,8 +10,9 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+FOREIGN := .venv/foreign/.installed
 
-.PHONY: help demo demo-local test check lint types layers coverage bench format constraints setup clean distclean
+.PHONY: help demo demo-local test test-foreign foreign check lint types layers coverage bench format constraints setup clean distclean
 
 help: ## What there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +23,16 @@ demo: $(INSTALLED) ## A poet draws a number from an MCP server over HTTP, a crit
 demo-local: $(INSTALLED) ## The same with the MCP server as a child process over stdio
 	@$(BIN)/python scripts/demo.py stdio
 
-test: $(INSTALLED) ## All tests (make test ARGS="-k loop")
+test: $(INSTALLED) $(FOREIGN) ## All tests (make test ARGS="-k loop")
 	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-foreign: $(INSTALLED) $(FOREIGN) ## Those with MCP servers of others, and the conformance suite
+	@$(BIN)/python -m pytest -n auto tests/foreign $(ARGS)
+
+foreign: $(INSTALLED) $(FOREIGN) ## Only their set-up
+
+$(FOREIGN): tests/foreign/package.json tests/foreign/requirements.txt scripts/foreign.sh | $(INSTALLED)
+	@scripts/foreign.sh
 
 check: lint types layers test ## Lint, types, layers, then all tests
 
@@ -37,7 +46,7 @@ types: $(INSTALLED) ## basedpyright, strict on devall/
 layers: $(INSTALLED) ## import-linter: imports point down only
 	@$(BIN)/lint-imports --no-cache
 
-coverage: $(INSTALLED) ## All tests with line and branch coverage
+coverage: $(INSTALLED) $(FOREIGN) ## All tests with line and branch coverage
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest -p no:xdist $(ARGS)
 	@$(BIN)/coverage combine --quiet
