@@ -83,8 +83,7 @@ def run(plan: Plan, say: Say, choose: Callable[[int], int] = lambda _: 0) -> Tra
                     assert trace.triggers.get(name, 0) > 0, f"{name} starts without a trigger"
                     trace.triggers[name] = 0
                     trace.seen[name, command.visit] = [
-                        (message.role, message.text, message.source)
-                        for message in command.messages
+                        (message.role, message.text, message.source) for message in command.messages
                     ]
                     running.append(command)
                 case LoopEnded():
