@@ -11,6 +11,12 @@ Path: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the root to a value."""
 
 
+Spot: TypeAlias = tuple[int, int, int, int]
+"""The place of a value with nothing in it, as its parent keeps it: line, column, line and
+column of the key. A tuple of numbers, unlike an object, is nothing to the garbage collector;
+most of what a large file leaves behind is these."""
+
+
 class Place:
     """Where a value begins, and what is in it; lines and columns count from 1."""
 
@@ -20,7 +26,7 @@ class Place:
         self,
         line: int,
         column: int,
-        children: dict[str, Place] | list[Place] | None = None,
+        children: dict[str, Place | Spot] | list[Place | Spot] | None = None,
         key: tuple[int, int] | None = None,
     ) -> None:
         self.line = line
@@ -31,11 +37,19 @@ class Place:
     def child(self, step: str | int) -> Place | None:
         """The place of a key or an item; None where there is none."""
         children = self.children
+        kept = None
         if isinstance(children, dict):
-            return children.get(step) if isinstance(step, str) else None
-        if isinstance(children, list) and isinstance(step, int) and step < len(children):
-            return children[step]
-        return None
+            kept = children.get(step) if isinstance(step, str) else None
+        elif isinstance(children, list) and isinstance(step, int) and step < len(children):
+            kept = children[step]
+        return None if kept is None else unpacked(kept)
+
+    @property
+    def packed(self) -> Place | Spot:
+        """The place as its parent keeps it."""
+        if self.children is not None:
+            return self
+        return self.line, self.column, self.key_line, self.key_column
 
     def find(self, path: Sequence[str | int]) -> Place:
         """The place of the value at the path, or of the deepest part of it that is there."""
@@ -67,3 +81,11 @@ class Place:
     def key_position(self, file: str) -> Position:
         """Where the value's key begins; of an item, where the item does."""
         return Position(file, self.key_line, self.key_column)
+
+
+def unpacked(kept: Place | Spot) -> Place:
+    """The place that a parent keeps."""
+    if isinstance(kept, Place):
+        return kept
+    line, column, key_line, key_column = kept
+    return Place(line, column, None, (key_line, key_column))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, cast
 
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.messages import JsonValue
-from devall.loading.places import Place
+from devall.loading.places import Place, Spot, unpacked
 from devall.loading.wording import explain_syntax, in_words
 
 MAX_DEPTH = 100
@@ -256,7 +256,7 @@ class Tree:
 
     def _entries(self, place: Place, empty_before: frozenset[str]) -> list[JsonValue]:
         items: list[JsonValue] = []
-        places: list[Place] = []
+        places: list[Place | Spot] = []
         place.children = places
         while self._peek().id == "-":
             entry = self._next()
@@ -265,7 +265,7 @@ class Tree:
             else:
                 item, inner = self._node()
             items.append(item)
-            places.append(inner)
+            places.append(inner.packed)
         return items
 
     def _block_mapping(self, place: Place) -> JsonValue:
@@ -293,7 +293,7 @@ class Tree:
     def _flow_sequence(self, place: Place) -> JsonValue:
         start = self._next()
         items: list[JsonValue] = []
-        places: list[Place] = []
+        places: list[Place | Spot] = []
         place.children = places
         while (token := self._peek()).id != "]":
             if token.id == "?":
@@ -304,7 +304,7 @@ class Tree:
             else:
                 item, inner = self._node()
             items.append(item)
-            places.append(inner)
+            places.append(inner.packed)
             self._next_item("]", start)
         self._next()
         return items
@@ -370,7 +370,7 @@ class _Pairs:
         self._problems = problems
         self._name = name
         self._values: dict[str, JsonValue] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Place | Spot] = {}
         self._merged: list[tuple[JsonValue, Place]] = []
         self._key: str | None = None
         self._is_merge = False
@@ -386,7 +386,7 @@ class _Pairs:
             )
             self._problem("bad-key", f"a key must be text, not {in_words(key)}", spot, hint)
         elif key in self._places:
-            first = self._places[key]
+            first = unpacked(self._places[key])
             lines = f"lines {first.key_line} and {spot[0]}"
             if first.key_line == spot[0]:
                 lines = f"line {spot[0]}"
@@ -402,14 +402,14 @@ class _Pairs:
             self._merged.append((value, place))
         elif self._key is not None:
             self._values[self._key] = value
-            self._places[self._key] = place
+            self._places[self._key] = place.packed
 
     def fill(self, place: Place) -> dict[str, JsonValue]:
         """The mapping, its parts placed."""
         for value, inner in self._merged:
             sources: list[tuple[JsonValue, Place]] = [(value, inner)]
             if isinstance(value, list):
-                places = cast("list[Place]", inner.children)
+                places = map(unpacked, cast("list[Place | Spot]", inner.children))
                 sources = list(zip(cast("list[JsonValue]", value), places, strict=True))
             for source, at in sources:
                 if not isinstance(source, dict):
@@ -418,7 +418,7 @@ class _Pairs:
                         "bad-merge", "`<<` takes a mapping, or a list of mappings", spot, ""
                     )
                     continue
-                inside = cast("dict[str, Place]", at.children)
+                inside = cast("dict[str, Place | Spot]", at.children)
                 for key, each in cast("dict[str, JsonValue]", source).items():
                     if key not in self._values:
                         self._values[key] = each
