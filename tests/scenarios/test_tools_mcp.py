@@ -230,7 +230,9 @@ async def test_one_process_serves_nodes_subgraphs_and_loops_and_is_gone_after_th
             result = await devall.run(workflow(*nodes))
             assert result.exit_code == 0, result.outcome
             pids.append(str(result.answer))
-            threads.append(threading.active_count())
+            # The event loop's own pool grows when it likes and ends with the loop.
+            alive = [t for t in threading.enumerate() if not t.name.startswith("asyncio_")]
+            threads.append(len(alive))
             said = {
                 m["content"]
                 for name in "abx"
@@ -240,7 +242,7 @@ async def test_one_process_serves_nodes_subgraphs_and_loops_and_is_gone_after_th
             assert said == {result.answer}
     assert len(set(pids)) == 5
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    assert threads[-1] <= threads[1]
+    assert threads[-1] <= threads[0]
 
 
 # C9: one session for all calls; point 12: one handshake
