@@ -67,18 +67,15 @@ def growth(env: Mapping[str, str]) -> Iterator[Row]:
             Worker("bench.work", "run", kind, 1000, env=env) as small,
             Worker("bench.work", "run", kind, 10_000, env=env) as large,
         ):
-            both = (("small", small), ("large", large))
-            found = side_by_side(
-                {
-                    f"{how} {size}": (worker, how)
-                    for how in ("plain", "frozen")
-                    for size, worker in both
-                },
-                7,
-            )
-            found |= side_by_side(
-                {f"load {size}": (worker, "load") for size, worker in both}, 3, warm=0
-            )
+            # As many nodes for both: the machine's moods and garbage collections weigh the same.
+            both = (("small", small, 10), ("large", large, 1))
+            found: dict[str, float] = {}
+            for how, repeat in (("plain", 5), ("frozen", 5), ("load", 5)):
+                found |= side_by_side(
+                    {f"{how} {size}": (worker, f"{how} {times}") for size, worker, times in both},
+                    repeat,
+                    warm=int(how != "load"),
+                )
         shape = {"chain": "a chain", "wide": "nodes side by side"}[kind]
         yield ratio(
             f"{shape}: a run, after `gc.freeze()`", found["frozen large"], found["frozen small"], 12

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import os
 import resource
+import statistics
 import sys
 import tempfile
 import time
@@ -26,11 +27,13 @@ Once = Callable[[str], Awaitable[float]]
 async def run(folder: Path, kind: str, count: str) -> Once:
     """CPU time of runs of a file.
 
-    - `load`: load, check and plan it;
+    - `load`: load, check and plan it, as if nothing were loaded yet;
     - `plain`: run what was loaded, without logs and listener;
     - `frozen`: the same with what was loaded out of the garbage collector's sight;
     - `first`: run what was loaded just before, which plans it;
     - `logs`: run with `logs_dir`.
+
+    With a number behind it: the mean of so many.
     """
     import devall
     from devall.graph.compile import compile_graph
@@ -39,10 +42,14 @@ async def run(folder: Path, kind: str, count: str) -> Once:
     file.write_text(getattr(graphs, kind)(int(count)), encoding="utf-8")
     loaded = devall.load_workflow(file)
 
-    async def once(how: str) -> float:
+    async def once(line: str) -> float:
+        how, _, times = line.partition(" ")
         gc.unfreeze()
-        if how == "frozen":
+        if how in {"frozen", "load"}:
             gc.freeze()
+        return statistics.fmean([await timed(how) for _ in range(int(times or 1))])
+
+    async def timed(how: str) -> float:
         workflow = devall.load_workflow(file) if how == "first" else loaded
         options: dict[str, Any] = {"logs_dir": folder / "logs"} if how == "logs" else {}
         began = time.process_time()
