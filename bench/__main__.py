@@ -19,9 +19,20 @@ from pathlib import Path
 
 from bench.figures import SECTIONS, Row
 from bench.processes import RIVALS, ROOT, environment
+from bench.tools import SECTIONS as TOOLS
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-PACKAGES = ("devall", "openai", "httpx2", "pydantic", "ruamel.yaml", "networkx", "typer")
+PACKAGES = (
+    "devall",
+    "openai",
+    "fastmcp",
+    "mcp",
+    "httpx2",
+    "pydantic",
+    "ruamel.yaml",
+    "networkx",
+    "typer",
+)
 RIVAL_PACKAGES = ("pydantic-graph", "langgraph")
 VERSIONS = """
 import sys
@@ -70,7 +81,7 @@ def main(words: Sequence[str]) -> int:
         raise SystemExit("bench: the other engines are missing; call bench/setup.sh or make bench")
     chosen = {
         title: section
-        for title, section in SECTIONS.items()
+        for title, section in (SECTIONS | TOOLS).items()
         if not words or any(word.lower() in title.lower() for word in words)
     }
     load_before = os.getloadavg()[0]
