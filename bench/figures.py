@@ -70,7 +70,7 @@ def growth(env: Mapping[str, str]) -> Iterator[Row]:
             # As many nodes for both: the machine's moods and garbage collections weigh the same.
             both = (("small", small, 10), ("large", large, 1))
             found: dict[str, float] = {}
-            for how, repeat in (("plain", 5), ("frozen", 5), ("load", 5)):
+            for how, repeat in (("plain", 5), ("frozen", 5), ("load", 4)):
                 found |= side_by_side(
                     {f"{how} {size}": (worker, f"{how} {times}") for size, worker, times in both},
                     repeat,
@@ -110,7 +110,7 @@ def agents(env: Mapping[str, str]) -> Iterator[Row]:
         Worker("bench.work", "parallel", 200, env=there) as worker,
     ):
         names = ("bare", "devall", "bare-whole", "devall-whole")
-        found = side_by_side({name: (worker, name) for name in names}, 7)
+        found = side_by_side({name: (worker, name) for name in names}, 5)
     yield ratio("streamed answers", found["devall"], found["bare"], 1.15)
     yield ratio("whole answers", found["devall-whole"], found["bare-whole"], 1.15)
 
@@ -126,7 +126,7 @@ def branches(env: Mapping[str, str]) -> Iterator[Row]:
         chat_server(env, **latencies) as there,
         Worker("bench.work", "branches", ",".join(one), ",".join(other), env=there) as worker,
     ):
-        found = side_by_side({name: (worker, name) for name in ("devall", "bare")}, 5)
+        found = side_by_side({name: (worker, name) for name in ("devall", "bare")}, 3)
     yield ratio(
         "devall : a bare script that makes the longest path's calls",
         found["devall"],
@@ -155,7 +155,7 @@ def starts(env: Mapping[str, str]) -> Iterator[Row]:
             "`devall run FILE`, two agents": ("-m", "devall", "run", "agents.yaml"),
         }
         found: dict[str, list[float]] = {what: [] for what in commands}
-        for turn in range(8):
+        for turn in range(6):
             for what, command in commands.items():
                 seconds = cpu_of(command, folder, there)
                 if turn:  # the first compiles the modules
