@@ -90,11 +90,13 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as cache:
         for title, section in chosen.items():
             print(title, flush=True)
+            section_began = time.monotonic()
             rows: list[Row] = []
             for row in section(environment(Path(cache))):
                 rows.append(row)
                 mark = "" if row.holds else "  DOES NOT HOLD"
                 print(f"  {row.what}: {row.figure}  {row.bound}{mark}", flush=True)
+            print(f"  {time.monotonic() - section_began:.0f} s", flush=True)
             holds = holds and all(row.holds for row in rows)
             about = " ".join((section.__doc__ or "").split())
             text += [f"## {title}", "", about, "", *table(rows), ""]

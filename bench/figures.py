@@ -43,7 +43,7 @@ def chain(env: Mapping[str, str]) -> Iterator[Row]:
         for name in ("pydantic-graph", "langgraph"):
             rival = Worker("bench.rivals", name, 1000, env=env, python=RIVALS)
             work[name] = (stack.enter_context(rival), "")
-        found = {name: each * 1000 for name, each in side_by_side(work, 11).items()}  # µs a node
+        found = {name: each * 1000 for name, each in side_by_side(work, 9).items()}  # µs a node
     plain = found["plain"]
     yield Row(
         "`devall.run`, no `logs_dir`, no listener", f"{plain:.0f} µs", "at most 40 µs", plain <= 40
@@ -70,7 +70,7 @@ def growth(env: Mapping[str, str]) -> Iterator[Row]:
             # As many nodes for both: the machine's moods and garbage collections weigh the same.
             both = (("small", small, 10), ("large", large, 1))
             found: dict[str, float] = {}
-            for how, repeat in (("plain", 5), ("frozen", 5), ("load", 4)):
+            for how, repeat in (("plain", 5), ("frozen", 5), ("load", 3)):
                 found |= side_by_side(
                     {f"{how} {size}": (worker, f"{how} {times}") for size, worker, times in both},
                     repeat,
@@ -110,7 +110,7 @@ def agents(env: Mapping[str, str]) -> Iterator[Row]:
         Worker("bench.work", "parallel", 200, env=there) as worker,
     ):
         names = ("bare", "devall", "bare-whole", "devall-whole")
-        found = side_by_side({name: (worker, name) for name in names}, 5)
+        found = side_by_side({name: (worker, name) for name in names}, 4)
     yield ratio("streamed answers", found["devall"], found["bare"], 1.15)
     yield ratio("whole answers", found["devall-whole"], found["bare-whole"], 1.15)
 
@@ -172,7 +172,7 @@ def loading(env: Mapping[str, str]) -> Iterator[Row]:
     for count in (30, 1000):
         with Worker("bench.work", "loading", count, env=env) as worker:
             names = ("devall", "ruamel")
-            found = side_by_side({name: (worker, name) for name in names}, 7)
+            found = side_by_side({name: (worker, name) for name in names}, 5)
         yield ratio(f"{count:,} nodes", found["devall"], found["ruamel"])
 
 
