@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import TypeVar
 
 import pytest
@@ -51,6 +52,19 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder that is the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def write(workspace: Path) -> Callable[[str, str], Path]:
+    """Writes a file, indentation taken away; gives its name relative to the folder."""
+
+    def write_file(name: str, text: str) -> Path:
+        place = workspace / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(dedent(text), encoding="utf-8")
+        return Path(name)
+
+    return write_file
 
 
 @pytest.fixture(autouse=True)

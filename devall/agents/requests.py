@@ -21,6 +21,7 @@ from devall.models.base import (
     ChatRequest,
     OnText,
     ToolSchema,
+    WrappedModel,
 )
 
 CHARACTERS_PER_TOKEN = 4
@@ -119,7 +120,7 @@ def estimated_tokens(request: ChatRequest) -> int:
 
 
 @dataclass(slots=True)
-class _Announced:
+class _Announced(WrappedModel):
     """A model that tells of each attempt as it begins."""
 
     model: ChatModel
@@ -127,18 +128,6 @@ class _Announced:
     scope: Scope
     turn: int
     attempt: int = 0
-
-    @property
-    def provider(self) -> str:
-        return self.model.provider
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def url(self) -> str:
-        return self.model.url
 
     async def complete(self, request: ChatRequest, on_text: OnText) -> ChatReply:
         self.attempt += 1

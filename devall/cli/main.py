@@ -21,6 +21,8 @@ from devall.cli.parameters import (
     File,
     Files,
     FunctionsDir,
+    Models,
+    Providers,
     Variables,
     VarsFile,
 )
@@ -145,14 +147,8 @@ def run(
         Path | None,
         typer.Option(metavar="PATH", help="YAML or JSON file: node to a text or list of texts."),
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NODE=]NAME", help="Model for all agents, or for one; repeatable."),
-    ] = None,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NODE=]NAME", help="Provider for all agents, or one; repeatable."),
-    ] = None,
+    model: Models = None,
+    provider: Providers = None,
     functions_dir: FunctionsDir = None,
     ex_tools: ExTools = None,
     run_id: Annotated[

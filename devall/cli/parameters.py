@@ -38,6 +38,18 @@ ExTools = Annotated[
         " those of EX_TOOLS (a YAML list) are added.",
     ),
 ]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", metavar="[NODE=]NAME", help="Model for all agents, or for one; repeatable."
+    ),
+]
+Providers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--provider", metavar="[NODE=]NAME", help="Provider for all agents, or one; repeatable."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LogsDir = Annotated[
     Path | None,

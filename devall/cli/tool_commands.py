@@ -16,6 +16,8 @@ from devall.cli.parameters import (
     Files,
     FunctionsDir,
     LogsDir,
+    Models,
+    Providers,
     Variables,
     VarsFile,
 )
@@ -259,14 +261,8 @@ def mcp_serve(
     port: Port = None,
     token_env: TokenEnv = None,
     allow_host: AllowHost = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NODE=]NAME", help="Model for all agents, or for one; repeatable."),
-    ] = None,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NODE=]NAME", help="Provider for all agents, or one; repeatable."),
-    ] = None,
+    model: Models = None,
+    provider: Providers = None,
     ex_tools: ExTools = None,
     var: Variables = None,
     vars_file: VarsFile = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -93,14 +93,3 @@ class NodeResult:
     remembered: tuple[Message, ...] | None = None
     """What the node keeps of its own words where its `context_window` is not 0, tool calls
     and results included; None = the outputs."""
-
-
-class Executor(Protocol):
-    """The code of one node; one object for each node and run of a graph.
-
-    It may hold state that lives as long as that run (a counter's count).
-    """
-
-    async def run(self, scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
-        """Do the node's work once."""
-        ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
@@ -147,6 +147,3 @@ class NodeScope:
         """The scope of one unit of a dynamic edge (from 1), in a layer of a tree (from 1)."""
         name = f"unit:{layer}.{number}" if layer else f"unit:{number}"
         return replace(self, path=f"{self.path}/{name}")
-
-
-Summaries = Mapping[str, NodeSummary]

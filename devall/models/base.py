@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -89,6 +89,29 @@ class ChatModel(Protocol):
         ...
 
 
+class WrappedModel:
+    """What wrappers of a model have in common: they go by its names."""
+
+    __slots__ = ()
+
+    model: ChatModel
+
+    @property
+    def provider(self) -> str:
+        """The provider's name in the workflow."""
+        return self.model.provider
+
+    @property
+    def name(self) -> str:
+        """The model's name in the workflow."""
+        return self.model.name
+
+    @property
+    def url(self) -> str:
+        """The endpoint, for error texts."""
+        return self.model.url
+
+
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
     """Which model, where: what a file and the command line decide together."""
@@ -119,6 +142,3 @@ class ModelSource(Protocol):
     async def aclose(self) -> None:
         """Close every client and process that was opened."""
         ...
-
-
-Messages = Sequence[Message]

@@ -177,7 +177,7 @@ class _Writer:
         if depth > MOST_ROUNDS or not any(branches.values()):
             return found
         properties = as_object(schema.get("properties"))
-        required = as_list(schema.get("required"))
+        required = _names(schema)
         notes: list[str] = []
         for key, given in branches.items():
             parts = [
@@ -189,19 +189,24 @@ class _Writer:
                     for name, each in as_object(part.get("properties")).items()
                     if name not in properties
                 }
-            needs = [as_list(part.get("required")) for part in parts]
+            needs = [_names(part) for part in parts]
             if key == "allOf":
                 required = [*required, *(name for need in needs for name in need)]
             elif parts:
                 required = [*required, *(n for n in needs[0] if all(n in need for need in needs))]
                 if any(needs):
                     notes.append("give " + " or ".join(_all_of(need) for need in needs))
-        found |= {"properties": properties, "required": list(dict.fromkeys(required))}
+        found |= {"properties": properties, "required": [*dict.fromkeys(required)]}
         return _noted(found, *notes)
 
 
-def _all_of(names: list[JsonValue]) -> str:
-    return "+".join(map(str, names)) or "none of these"
+def _names(schema: JsonObject) -> list[str]:
+    """What a schema requires; what is no name there is left out."""
+    return [each for each in as_list(schema.get("required")) if isinstance(each, str)]
+
+
+def _all_of(names: list[str]) -> str:
+    return "+".join(names) or "none of these"
 
 
 def _set_type(found: JsonObject, schema: JsonObject) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from devall.core.errors import BadModelResponse, SetupError
 from devall.core.messages import JsonValue, MediaPart, Message, TextPart, ToolCall
-from devall.models.base import ChatModel, ChatReply, ChatRequest, OnText, ToolSchema
+from devall.models.base import ChatModel, ChatReply, ChatRequest, OnText, ToolSchema, WrappedModel
 from devall.models.convert import new_call_id
 from devall.models.schemas import NO_TOOL, choice_schema
 from devall.models.shapes import as_list, as_object, as_text
@@ -40,7 +40,7 @@ def with_tool_mode(model: ChatModel, mode: str) -> ChatModel:
 
 
 @dataclass(frozen=True, slots=True)
-class InWords:
+class InWords(WrappedModel):
     """A model that is told of tools in its system prompt; its replies look like native ones.
 
     In mode `json_schema` the endpoint holds the reply to a schema; in mode `text` the model
@@ -50,21 +50,6 @@ class InWords:
 
     model: ChatModel
     mode: Mode
-
-    @property
-    def provider(self) -> str:
-        """The provider's name in the workflow."""
-        return self.model.provider
-
-    @property
-    def name(self) -> str:
-        """The model's name in the workflow."""
-        return self.model.name
-
-    @property
-    def url(self) -> str:
-        """The endpoint, for error texts."""
-        return self.model.url
 
     async def complete(self, request: ChatRequest, on_text: OnText) -> ChatReply:
         """One attempt.

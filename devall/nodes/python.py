@@ -11,8 +11,8 @@ from devall.config.nodes import PythonConfig
 from devall.core.errors import SetupError
 from devall.core.messages import Message, assistant
 from devall.core.ports import NodeResult, Scope
-from devall.loading.environment import is_secret_name
 from devall.processes import ChildResult, run_child
+from devall.telemetry.redaction import without_secrets
 from devall.workspace import Workspace, private_folder, write_private
 
 FAILED = "==CODE EXECUTION FAILED=="
@@ -75,8 +75,12 @@ def code_in(text: str) -> str:
 
 
 def _environment(extra: Mapping[str, str], encoding: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not is_secret_name(name)}
-    return {**kept, "PYTHONIOENCODING": encoding, "PYTHONUNBUFFERED": "1", **extra}
+    return {
+        **without_secrets(os.environ),
+        "PYTHONIOENCODING": encoding,
+        "PYTHONUNBUFFERED": "1",
+        **extra,
+    }
 
 
 def _report(result: ChildResult, config: PythonConfig) -> str:

@@ -44,6 +44,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey)\s+(\S.*)", re.IGNORECASE | re.DOTALL)
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 _ENVIRONMENT_NAME = re.compile(r"(?:.*_)?(?:API_?KEY|TOKEN|SECRET|PASSWORD)")
 
 
@@ -165,6 +166,15 @@ def environment_secrets(environment: Mapping[str, str]) -> frozenset[str]:
         for name, value in environment.items()
         if value and _ENVIRONMENT_NAME.fullmatch(name.upper())
     )
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for code that a model wrote: what is named like a secret is left out."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not is_secret_name(name) and not any(word in name.upper() for word in _SECRET_WORDS)
+    }
 
 
 def _mask_named(match: re.Match[str]) -> str:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
-from devall.core.errors import AnswerNeeded, ToolFailed
-from devall.core.events import HumanAnswered, HumanAsked, ToolProgress
+from devall.core.errors import ToolFailed
+from devall.core.events import ToolProgress
 from devall.core.messages import MediaPart
-from devall.core.ports import HumanChannel, Question, Scope
+from devall.core.ports import HumanChannel, Scope
+from devall.tools.questions import ask_human
 from devall.workspace import Workspace
-
-
-@runtime_checkable
-class _Patient(Protocol):
-    """A scope whose clocks can be held while a human thinks."""
-
-    def waiting_for_human(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +88,11 @@ class ToolContext:
         Raises:
             AnswerNeeded: nobody can be asked.
         """
-        scope = self.scope
-        scope.emit(HumanAsked(path=scope.path, node=scope.node, question=text))
-        if self.human is None:
-            raise AnswerNeeded([(scope.path, text)])
-        held = scope.waiting_for_human() if isinstance(scope, _Patient) else nullcontext()
         self.hold()
         try:
-            with held:
-                words = await self.human.ask(Question(scope.node, scope.path, text))
+            return await ask_human(self.human, self.scope, text)
         finally:
             self.alive()
-        scope.emit(HumanAnswered(path=scope.path, node=scope.node, answer=words))
-        return words
 
     def _workspace(self) -> Workspace:
         if self.workspace is None:

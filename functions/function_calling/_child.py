@@ -24,7 +24,7 @@ from pathlib import Path
 from devall.core.errors import SetupError, ToolFailed
 from devall.core.messages import TextPart
 from devall.processes import ChildResult, run_child
-from devall.telemetry.redaction import is_secret_name
+from devall.telemetry.redaction import without_secrets
 from devall.tools.base import ToolResult
 from devall.tools.threads import in_thread
 
@@ -32,7 +32,6 @@ MAX_OUTPUT = 256 << 10
 """Bytes that are kept of each stream, half from its beginning and half from its end."""
 MAX_FILE = 2 << 30
 """Bytes of a file that a child may write."""
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +45,7 @@ class Sandbox:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child: devall's without what is named like a secret, and `extra`."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not is_secret_name(name) and not any(word in name.upper() for word in _SECRET_WORDS)
-    }
+    kept = without_secrets(os.environ)
     return kept | {"PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"} | dict(extra or {})
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -40,19 +39,6 @@ def devall(workspace: Path) -> Devall:
         return done
 
     return run
-
-
-@pytest.fixture
-def write(workspace: Path) -> Callable[[str, str], Path]:
-    """Writes a file, indentation taken away; gives its name relative to the folder."""
-
-    def write_file(name: str, text: str) -> Path:
-        place = workspace / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(dedent(text), encoding="utf-8")
-        return Path(name)
-
-    return write_file
 
 
 def command(arguments: Sequence[str | Path]) -> list[str]:

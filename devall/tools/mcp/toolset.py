@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
-from typing import Protocol, cast, runtime_checkable
 
 from devall.core.errors import AnswerNeeded, ToolNotFound
-from devall.core.events import HumanAnswered, HumanAsked, ToolProgress
+from devall.core.events import ToolProgress
 from devall.core.messages import JsonValue
-from devall.core.ports import HumanChannel, Question, Scope
+from devall.core.ports import HumanChannel, Scope
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.mcp.elicitation import Elicitation, Reply, answered
 from devall.tools.mcp.link import McpTool
 from devall.tools.mcp.server import McpServer
+from devall.tools.questions import ask_human
 from devall.tools.schemas import SchemaCheck
 from devall.workspace import Workspace
 
@@ -192,13 +190,6 @@ class McpToolset:
             self._warn(code, text)
 
 
-@runtime_checkable
-class _Patient(Protocol):
-    """A scope whose clocks can be held while a human thinks."""
-
-    def waiting_for_human(self) -> AbstractContextManager[None]: ...
-
-
 class _Call:
     """A node's call of a tool, as the server's side sees it."""
 
@@ -244,16 +235,6 @@ class _Call:
             return Reply("decline")
 
     async def _ask(self, text: str) -> str:
-        scope = self._scope
         if self._human is None:
-            raise AnswerNeeded([(scope.path, text)])
-        held = (
-            cast("_Patient", scope).waiting_for_human()
-            if isinstance(scope, _Patient)
-            else contextlib.nullcontext()
-        )
-        scope.emit(HumanAsked(path=scope.path, node=scope.node, question=text))
-        with held:
-            words = await self._human.ask(Question(scope.node, scope.path, text))
-        scope.emit(HumanAnswered(path=scope.path, node=scope.node, answer=words))
-        return words
+            raise AnswerNeeded([(self._scope.path, text)])
+        return await ask_human(self._human, self._scope, text)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -46,15 +45,3 @@ def devall(
         return done
 
     return run
-
-
-@pytest.fixture
-def write(workspace: Path) -> Callable[[str, str], Path]:
-    """Writes a file, indentation taken away; gives its name relative to the folder."""
-
-    def write_file(name: str, text: str) -> Path:
-        place = workspace / name
-        place.write_text(dedent(text), encoding="utf-8")
-        return Path(name)
-
-    return write_file

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devall.config.tools import FunctionTool
-from devall.core.events import Event
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.shipped import shipped_functions
+from devall.testing.scope import PlainScope
 from devall.tools.base import ToolResult
 from devall.tools.functions import FunctionToolset
 from devall.workspace import Workspace
-
-
-class PlainScope:
-    """A node's run that journals nothing and keeps its events."""
-
-    node = "A"
-    path = "/A@1"
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
-
-    async def step(
-        self, kind: str, name: str, request: Any, call: Callable[[], Awaitable[Any]]
-    ) -> Any:
-        return await call()
-
-    def allow(self, kind: str, tokens: int = 0) -> None: ...
 
 
 class Tools:

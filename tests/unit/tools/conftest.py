@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,10 @@ from devall.core.events import Event
 from devall.core.messages import ToolCall
 from devall.core.ports import HumanChannel
 from devall.plugins.functions import FunctionCatalog
+from devall.testing.scope import PlainScope
 from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
 from devall.workspace import Workspace
-
-
-class PlainScope:
-    """A node's run that journals nothing and keeps its events."""
-
-    node = "A"
-    path = "/A@1"
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
-
-    async def step(
-        self, kind: str, name: str, request: Any, call: Callable[[], Awaitable[Any]]
-    ) -> Any:
-        return await call()
-
-    def allow(self, kind: str, tokens: int = 0) -> None: ...
 
 
 def read_source(data: Mapping[str, Any]) -> ToolSource:
