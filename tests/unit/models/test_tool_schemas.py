@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from devall.models.tool_schemas import PROFILES, adapted, profile_of
@@ -144,6 +144,7 @@ schemas = st.dictionaries(
 
 
 @given(schemas)
+@example({"anyOf": [None], "required": [[]]})
 @settings(deadline=None)
 def test_whatever_a_server_sends_gives_a_schema_that_openai_takes(schema: dict[str, Any]):
     found = adapted(schema, PROFILES["openai"])
