@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from devall.tools.mcp.errors import chain
 from devall.tools.mcp.logins import Logins
+from devall.tools.mcp.tls import tls
 from devall.workspace import private_folder, write_private
 
 PATIENCE = 300.0
@@ -173,7 +174,9 @@ def _plain_client(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(headers=headers, auth=auth, timeout=timeout or httpx2.Timeout(30.0))
+    return httpx2.AsyncClient(
+        headers=headers, auth=auth, verify=tls(), timeout=timeout or httpx2.Timeout(30.0)
+    )
 
 
 def _has_screen() -> bool:

@@ -27,6 +27,7 @@ from devall.tools.mcp.log import ServerLog
 from devall.tools.mcp.logins import Logins
 from devall.tools.mcp.oauth import PATIENCE, SignIn, trouble
 from devall.tools.mcp.session import MODES, Conversation
+from devall.tools.mcp.tls import tls
 
 LONGEST_START = 30.0
 """Seconds after which opening is given up, however long a call may take."""
@@ -85,6 +86,7 @@ class RemoteConnector:
             kept: Where its list of tools is kept.
             logins: How it is logged in to, if its config says that it is.
         """
+        tls()  # here, in a thread: it blocks
         self.sign_in = SignIn(config.server, logins, warn) if config.auth else None
         self.config = config
         self.address = address
@@ -306,6 +308,7 @@ def _http_client(
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
+        verify=tls(),
         # The requests of a login are counted as if they were redirects.
         max_redirects=1 if auth is None else 20,
         timeout=httpx2.Timeout(30.0, read=None),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import ssl
 import time
 from collections.abc import Callable
 from typing import Any
@@ -84,6 +86,23 @@ async def test_tools_are_listed_and_called(
         failed = await tools.call(call("boom"), scope)
         assert failed.is_error
         assert "disk full" in failed.text
+
+
+def contexts() -> set[int]:
+    return {id(each) for each in gc.get_objects() if isinstance(each, ssl.SSLContext)}
+
+
+async def test_certificates_are_read_once_for_all_servers_of_the_process(
+    manager_of: Managers, servers: McpServers, live: Any
+):
+    server = await live(make_server())
+    async with manager_of(source(server.url), servers=servers):
+        before = contexts()
+        others = [source(server.url, headers={"x": str(n)}) for n in range(3)]
+        others = [each | {"prefix": f"p{n}"} for n, each in enumerate(others)]
+        async with manager_of(*others, servers=servers) as tools:
+            assert len(tools.specs()) == 3 * 7
+            assert contexts() <= before
 
 
 async def test_tool_sources_choose_by_the_servers_mark(
