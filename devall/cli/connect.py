@@ -47,11 +47,14 @@ def _redacted(diagnostic: Diagnostic, redact: Callable[[str], str]) -> Diagnosti
 
 
 def _summary(bound: Bound, survey: Survey) -> Iterator[str]:
+    from devall.config.prefixes import prefix_of
+
     ready = [report for report in survey.sources if report.state == "ready"]
     tools = sum(len(report.tools) for report in ready)
     yield f"{bound.node}: {count(tools, 'tool')} of {count(len(ready), 'source')}"
     for report in ready:
-        prefix = f"{report.source.prefix}_" if report.source.prefix else ""
+        own_prefix = prefix_of(report.source)
+        prefix = f"{own_prefix}_" if own_prefix else ""
         for spec in report.tools:
             own = spec.metadata.get("original_name")
             if spec.name != f"{prefix}{own}":

@@ -246,6 +246,8 @@ def _anchored(source: ToolSource, base: Path) -> ToolSource:
 
 def _what_is_new(source: ToolSource, known: Sequence[ToolSource]) -> list[ToolSource]:
     """The source, without what is known; nothing where all of it is."""
+    from devall.config.prefixes import prefix_of
+
     if source in known:
         return []
     if source.type != "function":
@@ -258,7 +260,9 @@ def _what_is_new(source: ToolSource, known: Sequence[ToolSource]) -> list[ToolSo
     ]
     tools = tuple(tool for tool in source.config.tools if tool.name not in there)
     config = source.config.model_copy(update={"tools": tools})
-    return [source.model_copy(update={"config": config})] if tools else []
+    # A prefix `auto` is that of the whole source.
+    update = {"config": config, "prefix": prefix_of(source)}
+    return [source.model_copy(update=update)] if tools else []
 
 
 async def _run_tools(

@@ -194,10 +194,12 @@ def _node_object(bound: Bound, survey: Survey) -> dict[str, JsonValue]:
 
 
 def _source_object(report: SourceReport) -> dict[str, JsonValue]:
+    from devall.config.prefixes import prefix_of
+
     return {
         "type": report.source.type,
         "source": report.label,
-        "prefix": report.source.prefix,
+        "prefix": prefix_of(report.source),
         "required": report.source.required,
         "state": report.state,
         "seconds": round(report.seconds, 3),

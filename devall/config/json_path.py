@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias, cast
 
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
@@ -41,6 +42,30 @@ def parse_json_path(text: str) -> tuple[Step, ...]:
             steps.append(None if group in {"every", "star"} else value)
         at = found.end()
     return tuple(steps)
+
+
+def values_at(path: str, data: Any) -> list[Any]:
+    """What a path leads to in a JSON value: nothing, one value, or several."""
+    found = [data]
+    for step in parse_json_path(path):
+        found = [each for value in found for each in _children(value, step)]
+    return found
+
+
+def _children(value: Any, step: Step) -> Sequence[Any]:
+    """What one step of a path leads to: nothing, one value, or every element."""
+    if isinstance(value, dict):
+        mapping = cast("dict[str, Any]", value)
+        if step is None:
+            return list(mapping.values())
+        return [mapping[str(step)]] if str(step) in mapping else ()
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if step is None:
+            return items
+        if isinstance(step, int) and -len(items) <= step < len(items):
+            return [items[step]]
+    return ()
 
 
 def _as_path(text: str) -> str:

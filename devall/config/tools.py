@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from devall.config.base import (
@@ -19,6 +19,7 @@ from devall.config.base import (
     Text,
     TextMap,
 )
+from devall.config.json_path import JsonPath
 
 
 def _as_url(text: str) -> str:
@@ -29,6 +30,11 @@ def _as_url(text: str) -> str:
 
 
 Url: TypeAlias = Annotated[str, AfterValidator(_as_url)]
+
+AUTO_PREFIX = "auto"
+"""The `prefix` that stands for the source's own name."""
+DEFAULT_SECONDS = 300.0
+"""The time limit of a call where neither the file nor the tool sets one."""
 
 
 class FunctionTool(ConfigModel):
@@ -53,7 +59,7 @@ class FunctionSourceConfig(ConfigModel):
     tools: OneOrMany[FunctionTool]
     """The functions."""
     timeout: Positive | None = None
-    """Seconds for one call."""
+    """Seconds for one call; the source's own `timeout` stands before it."""
     auto_load: bool = True
     """Accepted from old files: functions are always found."""
 
@@ -110,11 +116,37 @@ class McpLocalConfig(McpConfig):
     """How many calls it gets at once; absent = any number."""
 
 
+class ErrorWhen(ConfigModel):
+    """What makes a result an error that the tool itself does not call one.
+
+    Either of `regex` and `json_path` is enough where both are given.
+    """
+
+    regex: Regex | None = None
+    """Found anywhere in the result's text."""
+    json_path: JsonPath | None = None
+    """A path into the result, which is JSON then: `status`, or `$.errors[*]`. Something has to
+    be there that is not null, false, 0 or empty; or what `equals` says."""
+    equals: Any = None
+    """What has to stand there: text, a number, true or false."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.equals is not None and self.json_path is None:
+            raise PydanticCustomError(
+                "no_condition", "`equals` needs a `json_path`, which says where to look"
+            )
+        if self.regex is None and self.json_path is None:
+            raise PydanticCustomError("no_condition", "one of `regex` and `json_path` is needed")
+        return self
+
+
 class SourceBase(ConfigModel):
     """What every source of tools has."""
 
     prefix: str = ""
-    """The tools are offered as `prefix_tool`."""
+    """The tools are offered as `prefix_tool`; `auto`: the prefix is the source's own name (the
+    file of the functions, the last word of the URL, the program that is started)."""
     include: OneOrMany[str] = ()
     """Globs over the tools' own names: only these are offered; empty = all."""
     exclude: OneOrMany[str] = ()
@@ -125,7 +157,10 @@ class SourceBase(ConfigModel):
     """Characters of a result that are kept."""
     timeout: Positive | None = None
     """Seconds for one call, whatever the kind of source; progress that the tool reports starts
-    them anew."""
+    them anew, and they stand still while a human is asked. Absent: what the source's `config` or
+    the tool itself says, else 300."""
+    error_when: OneOrMany[ErrorWhen] = ()
+    """Results that count as errors though the tool says otherwise; any one is enough."""
     idempotent: OneOrMany[str] = ()
     """Globs over the tools' own names: a call of these whose outcome is unknown (no answer in
     time, a server that died) is made once more. Tools that an MCP server itself marks as

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_never, cast
 
 from devall.config.edges import JsonPathSplit, MessageSplit, RegexSplit, Split
-from devall.config.json_path import Step, parse_json_path
+from devall.config.json_path import values_at
 from devall.core.messages import JsonValue, Message
 
 
@@ -50,28 +50,10 @@ def _matches(split: RegexSplit, text: str) -> list[str]:
 
 def _elements(split: JsonPathSplit, data: JsonValue) -> Sequence[JsonValue]:
     """What the path leads to; one array there counts as its elements."""
-    found: list[JsonValue] = [data]
-    for step in parse_json_path(split.json_path):
-        found = [each for value in found for each in _children(value, step)]
+    found = values_at(split.json_path, data)
     if len(found) == 1 and isinstance(found[0], list):
         return cast("list[Any]", found[0])
     return found
-
-
-def _children(value: JsonValue, step: Step) -> Sequence[JsonValue]:
-    """What one step of a path leads to: nothing, one value, or every element."""
-    if isinstance(value, dict):
-        mapping = cast("dict[str, Any]", value)
-        if step is None:
-            return list(mapping.values())
-        return [mapping[str(step)]] if str(step) in mapping else ()
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        if step is None:
-            return items
-        if isinstance(step, int) and -len(items) <= step < len(items):
-            return [items[step]]
-    return ()
 
 
 def _as_text(value: JsonValue) -> str:

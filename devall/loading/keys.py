@@ -34,6 +34,7 @@ _SAID: dict[Model, str] = {
     tools.McpRemoteConfig: "the `config` of an `mcp_remote` source",
     tools.McpLocalConfig: "the `config` of an `mcp_local` source",
     tools.FunctionTool: "an item of `tools`",
+    tools.ErrorWhen: "an `error_when`",
     edges.Edge: "an edge",
     edges.Always: "a condition",
     edges.FunctionCondition: "a condition",

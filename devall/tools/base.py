@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -84,4 +84,13 @@ class ChangingToolset(Protocol):
         Raises:
             SetupError: the source cannot be used any more.
         """
+        ...
+
+
+@runtime_checkable
+class HidingToolset(Protocol):
+    """A toolset that keeps some tools of its source from the node."""
+
+    def hidden(self) -> Collection[str]:
+        """The names of the tools that are there and not offered, as `specs` last found them."""
         ...

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from devall.core.errors import SetupError, ToolNotFound
 from devall.core.messages import JsonValue
 from devall.core.ports import Scope
-from devall.tools.base import ChangingToolset, ToolResult, Toolset, ToolSpec
+from devall.tools.base import ChangingToolset, HidingToolset, ToolResult, Toolset, ToolSpec
+from devall.tools.filtered import not_available
 from devall.tools.names import nearest, public_name
 
 LISTED = 40
@@ -24,8 +25,10 @@ class Source:
     toolset: Toolset
     required: bool = True
     """False: the others work without it where it cannot be opened."""
-    prefix: str = ""
-    """What to propose where its tools collide with another's."""
+    own_name: str = ""
+    """The prefix to propose where its tools collide with another's."""
+    is_auto: bool = False
+    """Whether that is its prefix already."""
 
 
 class CombinedToolset:
@@ -109,11 +112,13 @@ class CombinedToolset:
         """The tool of a public name.
 
         Raises:
-            ToolNotFound: no source offers it; the nearest names are given.
+            ToolNotFound: no source offers it, or not to this node; the nearest names are given.
         """
         found = self._specs.get(name)
         if found is None and name in self._gone:
             raise ToolNotFound(f"tool `{name}` is no longer available: its server dropped it")
+        if found is None and name in self._hidden():
+            raise ToolNotFound(not_available(name))
         if found is None:
             raise ToolNotFound(_unknown(name, tuple(self._specs)))
         return found
@@ -125,6 +130,15 @@ class CombinedToolset:
         self.spec(name)
         toolset, inner = self._routes[name]
         return await toolset.call(inner, arguments, scope, call_id)
+
+    def _hidden(self) -> set[str]:
+        """Public names of tools that sources keep from this node."""
+        return {
+            public_name(name)
+            for source in self._opened
+            if isinstance(source.toolset, HidingToolset)
+            for name in source.toolset.hidden()
+        }
 
     async def aclose(self) -> None:
         """Close every source."""
@@ -151,17 +165,28 @@ def _merged(opened: Sequence[tuple[Source, Sequence[ToolSpec]]]) -> tuple[Specs,
         for spec in specs:
             name = public_name(spec.name)
             if name in owners:
-                proposed = source.prefix or "b"
                 raise SetupError(
                     f"tool `{name}` is offered twice:"
                     f" by {owners[name].label} and by {source.label}",
-                    hint=f"give one of them a prefix, as in `prefix: {proposed}`"
-                    f" (the tool is then `{proposed}_{name}`), or `exclude` it",
+                    hint=_proposal(name, source),
                 )
             owners[name] = source
             merged[name] = replace(spec, name=name)
             routes[name] = (source.toolset, spec.name)
     return merged, routes
+
+
+def _proposal(name: str, source: Source) -> str:
+    proposed = source.own_name or "b"
+    if source.is_auto:
+        return (
+            f"they have the same name of their own: write a prefix, as in `prefix: {proposed}2`,"
+            " or `exclude` the tool"
+        )
+    return (
+        f"give one of them a prefix, as in `prefix: {proposed}` (the tool is then"
+        f" `{proposed}_{name}`), or all of them `prefix: auto`, or `exclude` it"
+    )
 
 
 async def _open(source: Source) -> Sequence[ToolSpec] | SetupError:

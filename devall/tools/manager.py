@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 from typing import Self, assert_never, overload
-from urllib.parse import urlsplit
 
-from devall.config.tools import FunctionSource, McpLocalSource, McpRemoteSource, ToolSource
+from devall.config.prefixes import own_name, prefix_of
+from devall.config.tools import (
+    AUTO_PREFIX,
+    FunctionSource,
+    McpLocalSource,
+    McpRemoteSource,
+    ToolSource,
+)
 from devall.core.errors import ToolError
 from devall.core.events import Sink, Warned
 from devall.core.messages import NOTHING, JsonValue, Message, TextPart, ToolCall
@@ -24,6 +30,7 @@ from devall.tools.base import ToolResult, Toolset, ToolSpec
 from devall.tools.combined import CombinedToolset, Source
 from devall.tools.filtered import FilteredToolset
 from devall.tools.functions import FunctionToolset
+from devall.tools.judged import JudgedToolset
 from devall.tools.limited import LimitedToolset
 from devall.tools.mcp.pool import McpServers
 from devall.tools.mcp.toolset import McpToolset
@@ -205,10 +212,13 @@ class ToolManager:
         toolset: Toolset = bare
         if source.include or source.exclude:
             toolset = FilteredToolset(toolset, source.include, source.exclude)
+        if source.error_when:
+            toolset = JudgedToolset(toolset, source.error_when)
         toolset = LimitedToolset(toolset, source.max_result_chars, self._workspace)
-        if source.prefix:
-            toolset = PrefixedToolset(toolset, source.prefix)
-        return Source(_label(source), toolset, source.required, _proposal(source))
+        if prefix := prefix_of(source):
+            toolset = PrefixedToolset(toolset, prefix)
+        is_auto = source.prefix == AUTO_PREFIX
+        return Source(_label(source), toolset, source.required, own_name(source), is_auto)
 
     def _toolset(self, source: ToolSource) -> Toolset:
         match source:
@@ -255,22 +265,5 @@ def _label(source: ToolSource) -> str:
             return f"mcp_remote {source.config.server}"
         case McpLocalSource():
             return f"mcp_local {' '.join((source.config.command, *source.config.args))}"
-        case _:
-            assert_never(source)
-
-
-def _proposal(source: ToolSource) -> str:
-    """A prefix that would tell a source's tools from another's."""
-    match source:
-        case FunctionSource():
-            return source.config.tools[0].name.partition(":")[0] if source.config.tools else ""
-        case McpRemoteSource():
-            parts = urlsplit(source.config.server)
-            host = (parts.hostname or "").removeprefix("www.").partition(".")[0]
-            return host if host.isalpha() and host != "localhost" else "remote"
-        case McpLocalSource():
-            words = (*reversed(source.config.args), source.config.command)
-            stems = (PurePosixPath(word).stem for word in words if not word.startswith("-"))
-            return next((stem for stem in stems if stem), "local")
         case _:
             assert_never(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from devall.core.messages import JsonValue
@@ -21,6 +21,10 @@ class PrefixedToolset(WrappedToolset):
     async def specs(self) -> Sequence[ToolSpec]:
         """The tools under their new names."""
         return [replace(s, name=self._head + s.name) for s in await self.inner.specs()]
+
+    def hidden(self) -> Collection[str]:
+        """The tools that are kept from the node, under the names they would have."""
+        return [self._head + name for name in super().hidden()]
 
     async def call(
         self, name: str, arguments: Mapping[str, JsonValue], scope: Scope, call_id: str

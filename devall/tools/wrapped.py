@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from devall.core.messages import JsonValue
 from devall.core.ports import Scope
-from devall.tools.base import ChangingToolset, ToolResult, Toolset, ToolSpec
+from devall.tools.base import ChangingToolset, HidingToolset, ToolResult, Toolset, ToolSpec
 
 
 class WrappedToolset:
@@ -33,6 +33,11 @@ class WrappedToolset:
     ) -> ToolResult:
         """Run a tool of the inner toolset."""
         return await self.inner.call(name, arguments, scope, call_id)
+
+    def hidden(self) -> Collection[str]:
+        """The tools that the inner toolset keeps from the node."""
+        inner = self.inner
+        return inner.hidden() if isinstance(inner, HidingToolset) else ()
 
     async def aclose(self) -> None:
         """Close the inner toolset."""

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from devall.config.agents import AgentConfig, Params
 from devall.config.edges import FunctionCondition, FunctionProcess
 from devall.config.nodes import AgentNode
+from devall.config.prefixes import prefix_of
 from devall.config.tools import FunctionSource
 from devall.core.diagnostics import Diagnostic
 from devall.graph.checks.shape import Shape
@@ -121,11 +122,13 @@ def check_tools(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
             continue
         seen: dict[str, tuple[Path, str]] = {}
         for source, at in _function_sources(node.config, number):
+            prefix = prefix_of(source)
             for index, tool in enumerate(source.config.tools):
                 for own in _names(tool.name, functions):
                     if not _is_offered(own, source):
                         continue
-                    name = f"{source.prefix}_{own}" if source.prefix else own
+                    prefix = prefix_of(source)
+                    name = f"{prefix}_{own}" if prefix else own
                     first = seen.setdefault(name, ((*at, index), tool.name))
                     if first[0] == (*at, index):
                         continue

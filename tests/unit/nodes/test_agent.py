@@ -96,6 +96,32 @@ async def test_functions_are_called_and_the_answer_comes_back(tmp_path: Path):
     models.check_all_used()
 
 
+async def test_a_tool_that_is_hidden_from_the_node_is_told_to_be_so(tmp_path: Path):
+    node = node_of(tooling=[{**WEATHER, "prefix": "wx", "exclude": "get_weather"}])
+    calls = [{"name": "wx_get_weather", "arguments": {"city_num": 3701}}]
+    models, recorder = ScriptedModels({"m": [{"tool_calls": calls}, "ok"]}, strict=True), Recorder()
+    executor = AgentExecutor(node, models=models, tools=tools_of(node, tmp_path))
+    await run_once(executor, recorder)
+    first, second = models.requests["m"]
+    assert [t.name for t in first.tools] == ["wx_get_city_num"]
+    assert second.messages[-1].is_error
+    assert "`wx_get_weather` is not available to this node" in second.messages[-1].text
+    assert [e.is_error for e in recorder.of(ToolCallFinished)] == [True]
+
+
+async def test_what_error_when_calls_an_error_is_one_for_the_model_and_for_events(tmp_path: Path):
+    judged = {**WEATHER, "error_when": {"json_path": "city_num", "equals": 3701}}
+    node = node_of(tooling=[judged])
+    calls = [{"name": "get_city_num", "arguments": {"city": "Beijing"}}]
+    models, recorder = ScriptedModels({"m": [{"tool_calls": calls}, "ok"]}, strict=True), Recorder()
+    executor = AgentExecutor(node, models=models, tools=tools_of(node, tmp_path))
+    await run_once(executor, recorder)
+    result = models.requests["m"][1].messages[-1]
+    assert result.is_error
+    assert json.loads(result.text) == {"city_num": 3701}
+    assert [e.is_error for e in recorder.of(ToolCallFinished)] == [True]
+
+
 async def test_tools_are_opened_once_for_all_runs_and_closed_at_the_end(tmp_path: Path):
     node = node_of(tooling=[WEATHER])
     tools = tools_of(node, tmp_path)

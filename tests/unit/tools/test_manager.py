@@ -54,9 +54,42 @@ async def test_include_and_exclude_look_at_a_tools_own_name(
     source = functions("m:All", prefix="p", include=["get_*"], exclude=["*_b"])
     async with manager_of(source, catalog=catalog) as tools:
         assert [s.name for s in tools.specs()] == ["p_get_a"]
-        result = await tools.call(call("p_put"), scope)
-        assert result.is_error
-        assert "`p_put`" in result.text
+        for hidden in ("p_put", "p_get_b"):
+            result = await tools.call(call(hidden), scope)
+            assert result.is_error
+            assert f"`{hidden}` is not available to this node" in result.text
+            assert "Available:" not in result.text
+        assert "there is no tool `put`" in (await tools.call(call("put"), scope)).text
+
+
+async def test_a_tool_that_one_source_hides_and_another_offers_is_called(
+    manager_of: Managers, catalog_of: Any, scope: Any
+):
+    catalog = catalog_of(m="def f(): return 'm'\ndef g(): ...", n="def f(): return 'n'")
+    sources = functions("m:All", exclude="f"), functions("n:f")
+    async with manager_of(*sources, catalog=catalog) as tools:
+        assert (await tools.call(call("f"), scope)).text == "n"
+
+
+async def test_automatic_prefixes_keep_sources_apart(
+    manager_of: Managers, catalog_of: Any, scope: Any
+):
+    catalog = catalog_of(m="def run(): return 'm'", n="def run(): return 'n'")
+    sources = functions("m:All", prefix="auto"), functions("n:run", prefix="auto")
+    async with manager_of(*sources, catalog=catalog) as tools:
+        assert [s.name for s in tools.specs()] == ["m_run", "n_run"]
+        assert (await tools.call(call("n_run"), scope)).text == "n"
+
+
+async def test_sources_whose_own_names_are_the_same_need_a_prefix_written_out(
+    manager_of: Managers, catalog_of: Any
+):
+    catalog = catalog_of(m="def run(): ...")
+    sources = functions("m:All", prefix="auto"), functions("m:run", prefix="auto")
+    with pytest.raises(SetupError, match="`m_run` is offered twice") as caught:
+        async with manager_of(*sources, catalog=catalog):
+            raise AssertionError
+    assert "prefix: m2" in caught.value.hint
 
 
 async def test_an_unknown_tool_gets_the_nearest_names(
@@ -120,7 +153,8 @@ async def test_two_tools_of_a_name_are_found_before_the_first_call(
     assert "`run`" in str(caught.value)
     assert "m:run" in str(caught.value)
     assert "n:run" in str(caught.value)
-    assert "prefix: n" in caught.value.hint
+    assert "prefix: n`" in caught.value.hint
+    assert "prefix: auto" in caught.value.hint
 
 
 async def test_all_required_sources_that_fail_are_named_at_once(
