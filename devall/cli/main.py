@@ -41,7 +41,8 @@ RUN_EXAMPLES = """Examples:
 \b
 Exit codes:
   0 completed          1 failed              2 wrong usage
-  3 invalid file       4 missing key, server or extra
+  3 invalid file       4 missing key, server or extra, or a
+                         report that could not be written
   5 budget reached     6 timeout or limit    75 waits for a human
   130 interrupted      143 terminated
 
@@ -160,6 +161,13 @@ def run(
             metavar="DIR", help="Where the run's folder is made; default: DEVALL_LOGS_DIR or logs."
         ),
     ] = None,
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="junit|markdown=PATH",
+            help="Write a report of the run, however it ends; may be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of the answer.")
     ] = False,
@@ -189,6 +197,7 @@ def run(
             ex_tools=ex_tools or (),
             run_id=run_id,
             logs_dir=logs_dir,
+            reports=report or (),
             as_json=as_json,
             quiet=quiet,
             debug=debug,

@@ -7,11 +7,11 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable
-from urllib.parse import unquote
 
 from devall.cli.streams import clean, is_terminal, write_note
 from devall.cli.views import View
 from devall.core.errors import AnswerNeeded
+from devall.core.ids import node_of
 from devall.core.ports import Question
 from devall.telemetry.redaction import Redactor
 
@@ -48,12 +48,6 @@ class TerminalHuman:
 def can_ask() -> bool:
     """Whether a person sees what is asked, and can type."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
-
-
-def node_of(path: str) -> str:
-    """The node of a logical path, as options name it: `/S@1/X@2` is `S/X`."""
-    parts = [part.rpartition("@")[0] for part in path.split("/") if "@" in part]
-    return "/".join(unquote(part) for part in parts)
 
 
 def as_asked(question: Question) -> str:

@@ -21,13 +21,15 @@ from devall.cli.inputs import (
     nodes_of,
 )
 from devall.cli.interruption import Interruption
-from devall.cli.questions import TerminalHuman, can_ask, node_of, read_answer
+from devall.cli.questions import TerminalHuman, can_ask, read_answer
+from devall.cli.reports import KINDS, UNWRITTEN, Reports, parse_targets
 from devall.cli.streams import clean, write_answer, write_note
 from devall.cli.views import choose_view
 from devall.cli.words import count, duration
 from devall.core.errors import UsageError
+from devall.core.ids import node_of
 from devall.core.messages import JsonValue
-from devall.telemetry.redaction import Redactor
+from devall.telemetry.redaction import SHORTEST_IN_ANSWERS, Redactor
 
 if TYPE_CHECKING:
     from devall.engine.result import RunResult
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 LOGS_DIR = "logs"
 """Where runs keep their files, unless `--logs-dir` or DEVALL_LOGS_DIR says otherwise."""
-SHORTEST_IN_ANSWERS = 8
-"""Characters from which on a secret is taken out of the answer itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,7 @@ class RunOptions:
     ex_tools: Sequence[str] = ()
     run_id: str | None = None
     logs_dir: Path | None = None
+    reports: Sequence[str] = ()
     as_json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -75,6 +76,12 @@ def _execute(options: RunOptions) -> int:
             f"unexpected argument {options.dash!r} behind the file",
             hint=f"a task is given with --task {options.dash!r}, or `-` for standard input",
         )
+    reports = Reports(parse_targets(options.reports, KINDS))
+    with reports.of_failure(str(options.file)):
+        return _load_and_run(options, reports)
+
+
+def _load_and_run(options: RunOptions, reports: Reports) -> int:
     parsing.only_one(
         (
             ("--task", options.task is not None),
@@ -91,7 +98,12 @@ def _execute(options: RunOptions) -> int:
     # Imports and the workflow stay to the end: no collection need look through them.
     gc.freeze()
     gc.enable()  # see devall.__main__
-    return reporter.guard(lambda: _run(options, loaded, variables, redactor))
+
+    def work() -> int:
+        with reports.of_failure(str(options.file), redactor):
+            return _run(options, loaded, variables, redactor, reports)
+
+    return reporter.guard(work)
 
 
 def _run(
@@ -99,6 +111,7 @@ def _run(
     loaded: LoadedWorkflow,
     variables: Mapping[str, JsonValue],
     redactor: Redactor,
+    reports: Reports,
 ) -> int:
     from devall.app import run
 
@@ -126,12 +139,13 @@ def _run(
                 human=TerminalHuman(view, redactor) if can_ask() else None,
                 run_id=options.run_id,
                 logs_dir=options.logs_dir or os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR,
-                on_event=view,
+                on_event=reports.beside(view),
             )
         )
     finally:
         view.close()
-    return conclude(result, options, redactor)
+    reports.finish(result, loaded, redactor)
+    return conclude(result, options, redactor, reports.problems)
 
 
 def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
@@ -142,8 +156,19 @@ def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
         write_note(redactor.text(diagnostics_text(loaded.warnings)) + "\n")
 
 
-def conclude(result: RunResult, options: RunOptions, redactor: Redactor) -> int:
-    """Say how the run went and print its answer; the exit code."""
+def conclude(
+    result: RunResult, options: RunOptions, redactor: Redactor, unwritten: Sequence[str] = ()
+) -> int:
+    """Say how the run went and print its answer; the exit code.
+
+    Args:
+        result: The run.
+        options: Those of the command.
+        redactor: What takes the secrets out.
+        unwritten: Reports that were asked for and could not be written: a run that completed
+            is no success then.
+    """
+    code = UNWRITTEN if unwritten and result.exit_code == 0 else result.exit_code
     is_good = result.status == "completed"
     if not is_good or not options.quiet:
         write_note(redactor.text(closing_words(result, options)))
@@ -151,11 +176,13 @@ def conclude(result: RunResult, options: RunOptions, redactor: Redactor) -> int:
     if options.as_json:
         found = result.to_json()
         found["answer"] = spared.value(found["answer"])
+        found["exit_code"] = code
+        found["warnings"] += unwritten
         write_answer(to_line(found))
     elif is_good and result.answer is not None:
         answer = spared.text(result.answer)
         write_answer(answer if answer.endswith("\n") else answer + "\n")
-    return result.exit_code
+    return code
 
 
 def closing_words(result: RunResult, options: RunOptions) -> str:

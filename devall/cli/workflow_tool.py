@@ -27,14 +27,12 @@ from devall.core.ports import Scope
 from devall.graph.checked import load_workflow
 from devall.loading.environment import is_secret_name
 from devall.loading.loader import LoadedWorkflow
+from devall.telemetry.redaction import SHORTEST_IN_ANSWERS
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.names import public_name
 from devall.tools.schemas import SchemaCheck
 from devall.tools.serve.offer import Offer, Reply
 from devall.workspace import Workspace
-
-SHORTEST_IN_ANSWERS = 8
-"""Characters from which on a secret is taken out of the answer itself."""
 
 _ATTACHMENT: Mapping[str, JsonValue] = {
     "type": "object",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -27,3 +28,9 @@ def node_path(prefix: str, node: str, visit: int) -> str:
     if "/" in node or "@" in node or "%" in node:
         node = node.replace("%", "%25").replace("/", "%2F").replace("@", "%40")
     return f"{prefix}/{node}@{visit}"
+
+
+def node_of(path: str) -> str:
+    """The node of a logical path, as results and options name it: `/S@1/X@2` is `S/X`."""
+    parts = [part.rpartition("@")[0] for part in path.split("/") if "@" in part]
+    return "/".join(unquote(part) for part in parts)

@@ -29,6 +29,8 @@ MASK = "***"
 """What stands where a secret stood."""
 SHORTEST = 4
 """Characters from which on a secret is looked for within texts."""
+SHORTEST_IN_ANSWERS = 8
+"""Characters from which on a secret is taken out of the answer itself (see `at_least`)."""
 _SHORTEST_WINDOW = 6
 _SHORTEST_LINE = 16
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from devall.cli.questions import TerminalHuman, as_asked, can_ask, node_of, read_answer
+from devall.cli.questions import TerminalHuman, as_asked, can_ask, read_answer
 from devall.cli.views import Silence
 from devall.core.errors import AnswerNeeded
-from devall.core.ids import node_path
+from devall.core.ids import node_of, node_path
 from devall.core.messages import assistant, user
 from devall.core.ports import Question
 from devall.telemetry.redaction import Redactor
