@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import partial
 from typing import Any, cast
 
@@ -35,7 +35,11 @@ DISCONNECT = 1.0
 MOST_PAGES = 250
 """Pages of a list that are read at most."""
 LISTEN_AGAIN = 1.0
-"""Seconds after which a subscription that was cut is asked for anew."""
+"""Seconds after which a subscription that ended is asked for anew, doubled each time it fails."""
+LISTEN_AGAIN_AT_MOST = 60.0
+"""Seconds between two tries to subscribe, at most."""
+SUBSCRIBE = 1.0
+"""Seconds that the list of tools waits for the subscription to its changes."""
 FINAL = frozenset(
     {
         mcp_types.INVALID_REQUEST,
@@ -90,6 +94,8 @@ class Conversation:
         self.probe_was_ignored = False
         """Whether the server said nothing to the discovery request and shook hands after it."""
         self.on_changed: Callable[[], None] = lambda: None
+        self._is_undiscovered = mode not in {AUTO, LEGACY}
+        self._probe = probe
         self._say = say
         self._may_list_again = may_list_again
         self._callers: list[Caller] = []
@@ -117,6 +123,8 @@ class Conversation:
         )
         self._stack = contextlib.AsyncExitStack()
         self._listening: asyncio.Task[None] | None = None
+        self._has_listed = False
+        """Whether a list was asked for that a change may have overtaken."""
 
     @property
     def is_legacy(self) -> bool:
@@ -135,15 +143,17 @@ class Conversation:
             Exception: whatever the library raises.
         """
         await self._stack.enter_async_context(self._client)
-        capabilities = self._client.server_capabilities
-        tools = capabilities.tools if capabilities else None
-        if not self.is_legacy and tools is not None and tools.list_changed:
-            self._listening = asyncio.create_task(self._listen(), name="devall-mcp-listen")
+        if not self._is_undiscovered and self._tells_changes():
+            await self._subscribe(wait=known is None)
+        listing = known or await self.list()
+        # What it can do is not known; and a login has come to an end with the first request.
+        if self._is_undiscovered:
+            await self._subscribe(wait=False)
         if known is None:
-            return await self.list()
+            return listing
         # The library learns from the list which arguments go into headers.
-        self._client.session._absorb_tool_listing(known.raw, complete=True)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return known
+        self._client.session._absorb_tool_listing(listing.raw, complete=True)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return listing
 
     async def close(self) -> None:
         """End the conversation.
@@ -162,6 +172,7 @@ class Conversation:
         Raises:
             Exception: whatever the library raised last.
         """
+        self._has_listed = True
         tools: list[mcp_types.Tool] = []
         first: mcp_types.ListToolsResult | None = None
         cursor: str | None = None
@@ -225,20 +236,52 @@ class Conversation:
                 await asyncio.sleep(wait)
         raise AssertionError
 
-    async def _listen(self) -> None:
-        """Hear of changes, which the newer protocol tells to subscribers alone."""
+    def _tells_changes(self) -> bool:
+        """Whether the server says that it tells subscribers of other tools."""
+        capabilities = self._client.server_capabilities
+        tools = capabilities.tools if capabilities else None
+        return not self.is_legacy and tools is not None and bool(tools.list_changed)
+
+    async def _subscribe(self, *, wait: bool) -> None:
+        """Begin to hear of changes, which the newer protocol tells to subscribers alone.
+
+        Args:
+            wait: Whether the subscription should stand before the list is asked for: a change
+                before it is in the list then, and one after it is told.
+        """
+        subscribed = asyncio.Event()
+        self._listening = asyncio.create_task(
+            self._listen(subscribed),
+            name="devall-mcp-listen",
+            context=Context(),  # what it is answered is no answer to what is asked here
+        )
+        if wait:
+            await _first_of(subscribed, self._listening, min(SUBSCRIBE, self._probe))
+
+    async def _listen(self, subscribed: asyncio.Event) -> None:
+        wait = LISTEN_AGAIN
+        now = asyncio.get_running_loop().time
         while True:
+            began = now()
             try:
                 async with listen(self._client.session, tools_list_changed=True) as events:
+                    if not events.honored.tools_list_changed:
+                        return
+                    if self._has_listed:
+                        self.on_changed()  # what was said before is unknown
+                    subscribed.set()
                     async for _ in events:
                         self.on_changed()
-                    return
             except SubscriptionLost:
-                await asyncio.sleep(LISTEN_AGAIN)
-                self.on_changed()  # what was said meanwhile is unknown
-            # A server that announces changes and does not tell them: its tools stay as they were.
-            except Exception:  # noqa: BLE001
-                return
+                pass
+            # A server that does not tell changes, or is away: its tools stay as they were.
+            except Exception as error:  # noqa: BLE001
+                if not subscribed.is_set() or _is_final(error):
+                    return
+            self._has_listed = True
+            wait = LISTEN_AGAIN if now() - began > wait else wait
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LISTEN_AGAIN_AT_MOST)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification) and self.is_legacy:
@@ -279,6 +322,23 @@ class _Client(Client[ClientTransport]):
         self._disconnect_timeout = DISCONNECT
         # Past fastmcp's handler, which makes a class of every form and fails for odd ones.
         self._session_kwargs["elicitation_callback"] = elicit
+
+
+async def _first_of(event: asyncio.Event, task: asyncio.Task[None], seconds: float) -> None:
+    """Return once the event is set or the task is over, or the time is."""
+    waiting = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({waiting, task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+
+
+def _is_final(error: Exception) -> bool:
+    return (
+        isinstance(error, MCPError)
+        and error.code in FINAL
+        and error.code != mcp_types.CONNECTION_CLOSED
+    )
 
 
 def _visits(error: MCPError) -> list[Visit]:

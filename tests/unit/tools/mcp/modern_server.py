@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 
 faults = dict(each.partition("=")[::2] for each in sys.argv[1:])
 out = sys.stdout.buffer
@@ -81,11 +82,17 @@ def answer(message):
     elif method == "tools/call":
         result = call(params["name"], params)
     elif method == "subscriptions/listen":
+        if "early" in faults:  # a change that nobody is told of
+            time.sleep(float(faults["early"]))
+            extra.append({"name": "early", "inputSchema": TEXT})
         subscription.append(message["id"])
         notify_subscriber(
             "notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True}
         )
-        return
+        if "ends" not in faults or len(subscription) > 1:
+            return
+        extra.append({"name": "late", "inputSchema": TEXT})
+        result = complete()
     else:
         counts["initialize"] += method == "initialize"
         send({"id": message["id"], "error": {"code": -32601, "message": f"no {method} here"}})

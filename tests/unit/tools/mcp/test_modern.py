@@ -102,16 +102,52 @@ async def test_only_questions_to_a_human_are_offered_to_the_server(
 
 
 # D9
+@pytest.mark.parametrize("protocol", ["auto", "modern"])
 async def test_changes_are_subscribed_to_and_taken_over(
-    manager_of: Managers, servers: McpServers, scope: Any
+    manager_of: Managers, servers: McpServers, scope: Any, protocol: str
 ):
-    async with manager_of(source(), servers=servers) as tools:
+    async with manager_of(source(protocol=protocol), servers=servers) as tools:
         await asyncio.sleep(0.2)  # the subscription is made beside
         await tools.call(call("change"), scope)
         await tools.refresh()
         assert (await tools.call(call("new"), scope)).text == "new called"
         counts = json.loads((await tools.call(call("count"), scope)).text)
         assert counts["list"] <= 3
+
+
+async def appears(tools: ToolManager, name: str) -> bool:
+    """Whether a tool is there after some of the looks that an agent has between its turns."""
+    for _ in range(100):
+        if name in [spec.name for spec in tools.specs()]:
+            return True
+        await asyncio.sleep(0.05)
+        await tools.refresh()
+    return False
+
+
+@pytest.mark.parametrize(
+    ("protocol", "seconds", "lists"), [("auto", "0", 1), ("auto", "1.5", 2), ("modern", "0", 2)]
+)
+async def test_a_change_before_the_subscription_stands_is_not_missed(
+    manager_of: Managers,
+    servers: McpServers,
+    scope: Any,
+    protocol: str,
+    seconds: str,
+    lists: int,
+):
+    config = source(f"early={seconds}", protocol=protocol)
+    async with manager_of(config, servers=servers) as tools:
+        assert await appears(tools, "early")
+        counts = json.loads((await tools.call(call("count"), scope)).text)
+    assert counts["list"] == lists
+
+
+async def test_a_subscription_that_the_server_ends_is_asked_for_anew(
+    manager_of: Managers, servers: McpServers
+):
+    async with manager_of(source("ends"), servers=servers) as tools:
+        assert await appears(tools, "late")
 
 
 async def test_what_a_server_logs_is_asked_for_and_kept(
