@@ -17,16 +17,28 @@ class _Patient(Protocol):
     def waiting_for_human(self) -> AbstractContextManager[None]: ...
 
 
-async def ask_human(human: HumanChannel | None, scope: Scope, text: str) -> str:
+def human_waits(scope: Scope) -> AbstractContextManager[None]:
+    """A block during which no clock of the scope's run goes on."""
+    return scope.waiting_for_human() if isinstance(scope, _Patient) else nullcontext()
+
+
+async def ask_human(human: HumanChannel | None, scope: Scope, text: str, asker: str = "") -> str:
     """A human's words; no clock of the run goes on meanwhile.
+
+    Args:
+        human: Who is asked, None = nobody can be.
+        scope: The node's run that waits for the answer.
+        text: What is asked.
+        asker: Who asks, where it is not (surely) the node; answers that were given to the node
+            beforehand are not for it.
 
     Raises:
         AnswerNeeded: nobody can be asked.
     """
     scope.emit(HumanAsked(path=scope.path, node=scope.node, question=text))
     if human is None:
-        raise AnswerNeeded([(scope.path, text)])
-    with scope.waiting_for_human() if isinstance(scope, _Patient) else nullcontext():
-        words = await human.ask(Question(scope.node, scope.path, text))
+        raise AnswerNeeded([(asker or scope.path, text)])
+    with human_waits(scope):
+        words = await human.ask(Question(asker or scope.node, asker or scope.path, text))
     scope.emit(HumanAnswered(path=scope.path, node=scope.node, answer=words))
     return words

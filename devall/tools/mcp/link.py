@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,15 +47,39 @@ class Listing:
     """As the library has it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call comes from."""
+
+    tool: str
+    node: str
+    path: str
+    """Of the node's run."""
+
+
 class Caller(Protocol):
     """Who waits for a call: hears how far it is, and answers what the server asks meanwhile."""
+
+    @property
+    def place(self) -> Place:
+        """Where the call comes from."""
+        ...
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
         """Take how far the call is."""
         ...
 
-    async def elicit(self, question: Elicitation) -> Reply:
-        """What a human says to a question of the server."""
+    async def elicit(self, question: Elicitation, among: Sequence[Place] = ()) -> Reply:
+        """What a human says to a question of the server.
+
+        Args:
+            question: What the server asks.
+            among: The calls that it may belong to, where the server does not say which.
+        """
+        ...
+
+    def held(self) -> AbstractContextManager[None]:
+        """A block during which no clock of the call goes on: a human is asked beside."""
         ...
 
 

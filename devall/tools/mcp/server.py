@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from devall.core.errors import SetupError, ToolError, ToolFailed, ToolTimeout
 from devall.core.messages import JsonValue
 from devall.tools.mcp.connection import Connection, OpenFailedError, finished
 from devall.tools.mcp.elicitation import Elicitation, Reply
-from devall.tools.mcp.link import Caller, CallFailure, Connector, Link, McpTool
+from devall.tools.mcp.link import Caller, CallFailure, Connector, Link, McpTool, Place
 from devall.tools.threads import in_thread
 
 MOST_LISTS = 2
@@ -291,12 +291,28 @@ class _Patient:
         self._start_anew()
         self._caller.progress(progress, total, message)
 
-    async def elicit(self, question: Elicitation) -> Reply:
+    @property
+    def place(self) -> Place:
+        return self._caller.place
+
+    async def elicit(self, question: Elicitation, among: Sequence[Place] = ()) -> Reply:
+        with self._stopped():
+            return await self._caller.elicit(question, among)
+
+    @contextlib.contextmanager
+    def held(self) -> Generator[None]:
+        with self._stopped(), self._caller.held():
+            yield
+
+    @contextlib.contextmanager
+    def _stopped(self) -> Generator[None]:
         self._asked += 1
         if self._seconds is not None and not self._limit.expired():
-            self._limit.reschedule(None)
+            # The call may be over by the time its server asks for another.
+            with contextlib.suppress(RuntimeError):
+                self._limit.reschedule(None)
         try:
-            return await self._caller.elicit(question)
+            yield
         finally:
             self._asked -= 1
             self._start_anew()

@@ -99,7 +99,7 @@ class Conversation:
         self._say = say
         self._may_list_again = may_list_again
         self._callers: list[Caller] = []
-        """Of the calls that are under way, the newest last."""
+        """Of the calls under way."""
         session = partial(
             LenientSession,
             on_ignored_probe=self._on_ignored_probe,
@@ -297,11 +297,26 @@ class Conversation:
             question = Visit(params.message, params.url)
         else:
             question = Form(params.message, dict(params.requested_schema))
-        # The older protocol does not say which call it belongs to.
-        caller = _caller.get() or (self._callers[-1] if self._callers else None)
-        reply = await caller.elicit(question) if caller else Reply("decline")
+        reply = await self._reply(question)
         content = dict(reply.content) if reply.action == "accept" and reply.content else None
         return mcp_types.ElicitResult(action=reply.action, content=content)
+
+    async def _reply(self, question: Elicitation) -> Reply:
+        """What a human says, asked for the call that the question belongs to.
+
+        The older protocol tells it by the stream on which the question comes, and only over
+        streamable HTTP. Where nothing tells, all calls under way wait for the human.
+        """
+        caller, callers = _caller.get(), list(self._callers)
+        if caller is not None:
+            return await caller.elicit(question)
+        if not callers:
+            return Reply("decline")
+        *others, newest = callers
+        with contextlib.ExitStack() as stack:
+            for each in others:
+                stack.enter_context(each.held())
+            return await newest.elicit(question, [each.place for each in callers] if others else ())
 
     def _on_ignored_probe(self) -> None:
         self.probe_was_ignored = True

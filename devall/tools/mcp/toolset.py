@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
 
 from devall.core.errors import AnswerNeeded, ToolNotFound
@@ -11,9 +12,9 @@ from devall.core.messages import JsonValue
 from devall.core.ports import HumanChannel, Scope
 from devall.tools.base import ToolResult, ToolSpec
 from devall.tools.mcp.elicitation import Elicitation, Reply, answered
-from devall.tools.mcp.link import McpTool
+from devall.tools.mcp.link import McpTool, Place
 from devall.tools.mcp.server import McpServer
-from devall.tools.questions import ask_human
+from devall.tools.questions import ask_human, human_waits
 from devall.tools.schemas import SchemaCheck
 from devall.workspace import Workspace
 
@@ -222,19 +223,34 @@ class _Call:
             )
         )
 
-    async def elicit(self, question: Elicitation) -> Reply:
-        """A human's reply; a question that nobody can be asked is declined, and that is said."""
+    @property
+    def place(self) -> Place:
+        return Place(self._tool, self._scope.node, self._scope.path)
+
+    def held(self) -> AbstractContextManager[None]:
+        return human_waits(self._scope)
+
+    async def elicit(self, question: Elicitation, among: Sequence[Place] = ()) -> Reply:
+        """A human's reply; a question that nobody can be asked is declined, and that is said.
+
+        Where it may come from several nodes it is asked in the server's name.
+        """
+        is_from_one_node = len({place.path for place in among}) < 2
+        asker = "" if is_from_one_node else self._server
+        named = " or ".join(f"`{place.tool}` of {place.node}" for place in among)
+        server = f"{self._server} (for {named}: it does not say)" if among else self._server
+
+        async def ask(text: str) -> str:
+            if self._human is None:
+                raise AnswerNeeded([(asker or self._scope.path, text)])
+            return await ask_human(self._human, self._scope, text, asker)
+
         try:
-            return await answered(question, self._server, self._ask)
+            return await answered(question, server, ask)
         except AnswerNeeded:
             self._warn(
                 "elicitation_declined",
-                f"{self._server} asked for a human's input during `{self._tool}`"
+                f"{self._server} asked for a human's input during {named or f'`{self._tool}`'}"
                 f" ({question.message}), and nobody can be asked: declined",
             )
             return Reply("decline")
-
-    async def _ask(self, text: str) -> str:
-        if self._human is None:
-            raise AnswerNeeded([(self._scope.path, text)])
-        return await ask_human(self._human, self._scope, text)

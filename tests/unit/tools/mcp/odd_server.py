@@ -152,6 +152,9 @@ def result_of(name, arguments, meta):  # noqa: C901, PLR0912 -- a table of answe
             params = {"progressToken": meta.get("progressToken"), "progress": n + 1}
             send({"method": "notifications/progress", "params": params})
         return text("done")
+    if name == "sleepless" and kind:  # it tells a lie
+        time.sleep(float(kind))
+        return text("slept")
     if name in {"slow", "die_once"}:
         done = Path(faults["done"])
         times = len(done.read_text()) if done.exists() else 0

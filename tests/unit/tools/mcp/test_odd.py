@@ -16,6 +16,7 @@ from devall.core.events import HumanAnswered, HumanAsked, ToolProgress
 from devall.core.messages import MediaPart, Message, ToolCall
 from devall.core.ports import Question
 from devall.telemetry.redaction import Redactor
+from devall.testing.scope import PlainScope
 from devall.tools import slices
 from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
@@ -283,6 +284,42 @@ async def test_a_calls_clock_stands_still_while_a_human_thinks(
     person = Person('{"name": "B", "age": 1}', wait=1)
     found = await ask(manager_of, odd_source, servers, scope, human=person, timeout=0.5)
     assert found["action"] == "accept"
+
+
+async def asked_during_a_nap(
+    manager_of: Managers, source: dict[str, Any], servers: McpServers, napping: PlainScope
+) -> Question:
+    """The first question of a call of node A, while a call of another scope sleeps."""
+    person = Person('{"name": "B", "age": 1}', wait=1.2)
+    options = {"servers": servers, "human": person}
+    async with (
+        manager_of(source | {"timeout": 0.8}, **options) as napper,
+        manager_of(source, **options) as asker,
+    ):
+        nap = asyncio.create_task(napper.call(call("sleepless", kind="1.2"), napping))
+        await asyncio.sleep(0.1)
+        result = await asker.call(call("ask", schema=SCHEMA), PlainScope())
+        assert json.loads(result.text)["result"]["content"]["name"] == "B"
+        assert (await nap).text == "slept"  # its clock stood still
+    return person.asked[0]
+
+
+async def test_a_question_that_may_belong_to_several_nodes_is_asked_in_the_servers_name(
+    manager_of: Managers, odd_source: Sources, servers: McpServers
+):
+    other = PlainScope("B", "/B@1")
+    asked = await asked_during_a_nap(manager_of, odd_source(), servers, other)
+    assert asked.node == asked.path
+    assert asked.node.endswith("odd_server.py")
+    assert "(for `sleepless` of B or `ask` of A: it does not say) asks: Who are you?" in asked.text
+
+
+async def test_a_question_of_one_of_a_nodes_calls_is_the_nodes(
+    manager_of: Managers, odd_source: Sources, servers: McpServers, scope: Any
+):
+    asked = await asked_during_a_nap(manager_of, odd_source(), servers, scope)
+    assert (asked.node, asked.path) == ("A", "/A@1")
+    assert "for `sleepless` of A or `ask` of A" in asked.text
 
 
 async def test_a_page_to_be_opened_first_is_shown_and_the_call_made_then(

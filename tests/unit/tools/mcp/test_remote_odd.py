@@ -17,6 +17,7 @@ from fastmcp import Context, FastMCP
 from devall.core.errors import SetupError
 from devall.core.messages import ToolCall
 from devall.core.ports import Question
+from devall.testing.scope import PlainScope
 from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
 
@@ -317,6 +318,22 @@ async def test_a_servers_question_reaches_the_human(
     async with manager_of(config, servers=servers, emit=warned.take) as tools:
         assert (await tools.call(call("who"), scope)).text == "decline"
     assert "declined" in warned[-1]
+
+
+async def test_over_http_questions_at_once_reach_the_callers_they_belong_to(
+    manager_of: Managers, servers: McpServers, live: Any
+):
+    server = await live(interactive())
+    people = {node: Person(f"I am {node}") for node in "ABC"}
+
+    async def ask(node: str) -> str:
+        config = source(server.url, protocol="legacy")
+        async with manager_of(config, servers=servers, human=people[node]) as tools:
+            return (await tools.call(call("who"), PlainScope(node, f"/{node}@1"))).text
+
+    found = await asyncio.gather(*map(ask, people))
+    assert found == [f"accept I am {node}" for node in people]
+    assert [person.asked[0].node for person in people.values()] == list(people)
 
 
 # D9
