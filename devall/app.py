@@ -143,6 +143,7 @@ async def run(
             functions=functions,
             extra=extra,
             human=channel,
+            environment=loaded.environment.values,
             servers=McpServers(
                 emit=state.emit, logs=kept and kept / "servers", redact=redactor.text
             ),

@@ -297,6 +297,7 @@ async def _run_tools(
                 workspace=workspace,
                 base=here.resolve().parent,
                 emit=take,
+                environment=None if loaded is None else loaded.environment.values,
             )
 
         sessions = Sessions(make, lambda _: workspace_for(options.workspace, options.logs_dir))

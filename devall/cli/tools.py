@@ -314,6 +314,7 @@ async def _called(
             base=bound.base,
             emit=take,
             node=bound.node,
+            environment=loaded.environment.values,
         ) as tools,
     ):
         known = [spec.name for spec in tools.specs()]

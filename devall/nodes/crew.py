@@ -58,6 +58,8 @@ class Crew:
     """Tools that every agent has beside its own, as a workflow names functions."""
     human: HumanChannel | None = None
     """Answers what MCP servers ask during a call."""
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
+    """Where tools find their settings and keys; None = the environment of devall."""
     _stores: dict[int, dict[str, MemoryStore]] = field(
         default_factory=dict[int, dict[str, MemoryStore]]
     )
@@ -79,6 +81,7 @@ class Crew:
                 emit=self.emit,
                 human=self.human,
                 node=name,
+                environment=self.environment,
             )
         return AgentExecutor(
             node,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from devall.core.errors import ToolFailed
@@ -12,6 +14,9 @@ from devall.core.messages import MediaPart
 from devall.core.ports import HumanChannel, Scope
 from devall.tools.questions import ask_human
 from devall.workspace import Workspace
+
+MORE_TIME = "`timeout` of the tool's source in the workflow allows more seconds"
+"""Said where a call took too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,13 @@ class ToolContext:
     """Where `ask` asks; None = nobody can be asked."""
     hold: Callable[[], None] = field(default=lambda: None, repr=False)
     """Has the call's time limit stand still until `alive`."""
+    limit: float | None = None
+    """Seconds that the workflow or the tool's own `time_limit` sets; None = neither says any."""
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    """The environment, and below it what the workflow's `.env` adds: settings and keys of the
+    tool. It holds secrets, and must not be passed on."""
+
+    _asked: Iterator[int] = field(default_factory=lambda: count(1), init=False, repr=False)
 
     @property
     def node(self) -> str:
@@ -80,6 +92,19 @@ class ToolContext:
 
         self.post(tell)
 
+    def take_time(self, wanted: float) -> float:
+        """The seconds that a tool has which ends its work itself, and tells how far it came.
+
+        The call's time limit stands still from then on. For async functions: it has to be called
+        on the thread of the run.
+
+        Args:
+            wanted: Seconds that the tool would take at most; it gets as many, or as many as the
+                workflow allows where that is less.
+        """
+        self.hold()
+        return wanted if self.limit is None else min(wanted, self.limit)
+
     async def ask(self, text: str) -> str:
         """A human's words; neither the call's time limit nor the run's clocks go on meanwhile.
 
@@ -89,8 +114,9 @@ class ToolContext:
             AnswerNeeded: nobody can be asked.
         """
         self.hold()
+        name = f"{self.call_id}.{next(self._asked)}"
         try:
-            return await ask_human(self.human, self.scope, text)
+            return await ask_human(self.human, self.scope, text, name)
         finally:
             self.alive()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from devall.config.tools import FunctionTool
+from devall.config.tools import DEFAULT_SECONDS, FunctionTool
 from devall.core.errors import (
     AnswerNeeded,
     LimitReached,
@@ -52,6 +53,7 @@ class FunctionToolset:
         workspace: Workspace | None = None,
         timeout: float | None = None,
         human: HumanChannel | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Make a toolset; nothing is imported before it is opened.
 
@@ -59,14 +61,16 @@ class FunctionToolset:
             tools: The functions, as a workflow names them.
             catalog: Where they are found.
             workspace: The run's files; functions reach it by their context.
-            timeout: Seconds for one call, None = no bound.
+            timeout: Seconds for one call; None = what the function itself says, else 300.
             human: Whom functions ask; None = nobody.
+            environment: Where functions find their settings and keys; None = that of devall.
         """
         self._tools = tools
         self._human = human
         self._catalog = catalog
         self._workspace = workspace
         self._timeout = timeout
+        self._environment = os.environ if environment is None else environment
         self._functions: dict[str, _Function] = {}
 
     async def open(self) -> None:
@@ -105,12 +109,13 @@ class FunctionToolset:
         if tool.check is not None:
             tool.check.check_arguments(arguments)
         own = tool.own
-        seconds = self._timeout or own.time_limit
+        limit = self._timeout or own.time_limit
+        seconds = limit or DEFAULT_SECONDS
         loop = asyncio.get_running_loop()
         timeout = asyncio.timeout(seconds)
 
         def start_anew() -> None:
-            if seconds is not None and not timeout.expired():
+            if not timeout.expired():
                 timeout.reschedule(loop.time() + seconds)
 
         def hold() -> None:
@@ -127,6 +132,8 @@ class FunctionToolset:
             number=own.calls + 1,
             human=self._human,
             hold=hold,
+            limit=limit,
+            environment=self._environment,
         )
         positional, named = own.signature.bind(arguments, context)
         own.count()

@@ -12,12 +12,13 @@ from typing import Self, assert_never, overload
 from devall.config.prefixes import own_name, prefix_of
 from devall.config.tools import (
     AUTO_PREFIX,
+    DEFAULT_SECONDS,
     FunctionSource,
     McpLocalSource,
     McpRemoteSource,
     ToolSource,
 )
-from devall.core.errors import ToolError
+from devall.core.errors import ToolError, ToolTimeout
 from devall.core.events import Sink, Warned
 from devall.core.messages import NOTHING, JsonValue, Message, TextPart, ToolCall
 from devall.core.ports import HumanChannel, Scope
@@ -28,6 +29,7 @@ from devall.tools import slices
 from devall.tools.arguments import parse_arguments
 from devall.tools.base import ToolResult, Toolset, ToolSpec
 from devall.tools.combined import CombinedToolset, Source
+from devall.tools.context import MORE_TIME
 from devall.tools.filtered import FilteredToolset
 from devall.tools.functions import FunctionToolset
 from devall.tools.judged import JudgedToolset
@@ -61,6 +63,7 @@ class ToolManager:
         human: HumanChannel | None = None,
         node: str = "",
         path: str = "",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Bind a node to its sources; nothing is opened yet.
 
@@ -77,6 +80,8 @@ class ToolManager:
             human: Answers what an MCP server asks during a call; None = it is declined.
             node: Id of the node, for warnings.
             path: Logical path of the node's run, for warnings.
+            environment: Where function tools find their settings and keys; None = the
+                environment of devall.
 
         Raises:
             UsageError: a mapping is no source.
@@ -95,6 +100,7 @@ class ToolManager:
         self._human = human
         self._node = node
         self._path = path
+        self._environment = environment
         self._outside = Outside(node, path, emit)
         known = read_sources(sources)
         self._has_servers = any(not isinstance(each, FunctionSource) for each in known)
@@ -192,8 +198,9 @@ class ToolManager:
             parsed = parse_arguments(call.arguments, spec.parameters)
             return await self._tools.call(call.name, parsed, scope, call.id)
         except ToolError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return ToolResult((TextPart(f"{error}{hint}"),), is_error=True)
+            hint = error.hint or (MORE_TIME if isinstance(error, ToolTimeout) else "")
+            text = f"{error} ({hint})" if hint else str(error)
+            return ToolResult((TextPart(text),), is_error=True)
 
     def _has_own(self, name: str) -> bool:
         return any(spec.name == name for spec in self._tools.offered)
@@ -229,6 +236,7 @@ class ToolManager:
                     self._workspace,
                     source.timeout or source.config.timeout,
                     self._human,
+                    self._environment,
                 )
             case McpRemoteSource():
                 return McpToolset(
@@ -245,7 +253,7 @@ class ToolManager:
                     self._servers.local(source.config, self._base),
                     source.config.tool_sources,
                     self._workspace,
-                    source.timeout,
+                    source.timeout or DEFAULT_SECONDS,
                     self._warn,
                     idempotent=source.idempotent,
                     human=self._human,

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from devall.tools.base import ToolResult
-from devall.tools.context import ToolContext
+from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
 
 from ._child import code_limits, environment, network_allowed, reported, run_limited, sandbox_for
@@ -42,6 +42,7 @@ async def execute_code(
     keyboard to answer input().
     """
     workspace = workspace_of(_context)
+    seconds = _context.take_time(time_out)
     files = workspace.files.resolve()
     name = f".code_{secrets.token_hex(6)}.py"
     before = _seen(workspace)
@@ -54,13 +55,15 @@ async def execute_code(
             [*sandbox.prefix, python, str(files / name)],
             cwd=files,
             env=environment({"TMPDIR": "/tmp"} if sandbox.prefix else None),  # noqa: S108
-            seconds=time_out,
+            seconds=seconds,
             limits=code_limits(),
         )
     finally:
         (files / name).unlink(missing_ok=True)
     notes = [_changes(before, _seen(workspace)), sandbox.note]
-    return reported(result, time_out, notes, shown_as=(str(files / name), "code.py"))
+    if result.exit_code is None and seconds < time_out:
+        notes.append(MORE_TIME)
+    return reported(result, seconds, notes, shown_as=(str(files / name), "code.py"))
 
 
 def _interpreter(files: Path) -> tuple[str, Path]:

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
+from devall.tools.context import MORE_TIME, ToolContext
+
 
 def get_current_time(
     timezone: Annotated[
@@ -31,7 +33,12 @@ def get_current_time(
 
 async def wait(
     seconds: Annotated[float, Field(ge=0, le=3600, description="How long to wait, in seconds.")],
+    *,
+    _context: ToolContext,
 ) -> str:
     """Wait for a number of seconds, then go on."""
-    await asyncio.sleep(seconds)
+    allowed = _context.take_time(seconds)
+    await asyncio.sleep(allowed)
+    if allowed < seconds:
+        return f"waited {allowed:g} s and no longer: {MORE_TIME}"
     return f"waited {seconds:g} s"

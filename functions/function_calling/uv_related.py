@@ -1,6 +1,6 @@
 """Python environments of the workspace, made and used by uv.
 
-`LIB_INSTALL_TIMEOUT` in devall's environment is the time limit of a step, 120 seconds by default.
+`LIB_INSTALL_TIMEOUT` in devall's environment or the workflow's `.env` is the time limit of a step, 120 seconds by default.
 What is run is closed in like execute_code (see `_child.py`); steps that install have the network.
 """
 
@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from pydantic import Field
 from devall.core.errors import SetupError, ToolArguments, ToolFailed
 from devall.core.messages import TextPart
 from devall.tools.base import ToolResult
-from devall.tools.context import ToolContext
+from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
 
 from ._child import environment, network_allowed, reported, run_limited, sandbox_for
@@ -42,7 +43,7 @@ async def init_python_env(
 
     execute_code and uv_run use that environment from then on.
     """
-    uv = _Uv(workspace_of(_context))
+    uv = _Uv(workspace_of(_context), _context)
     version = python_version.strip()
     if version and (version.startswith("-") or not _VERSION.fullmatch(version)):
         raise ToolArguments(f"{python_version!r} is no version of Python; 3.12 would be one")
@@ -64,7 +65,7 @@ async def install_python_packages(
 ) -> ToolResult:
     """Install Python packages into the workspace's environment, which is made if need be."""
     workspace = workspace_of(_context)
-    uv = _Uv(workspace)
+    uv = _Uv(workspace, _context)
     wanted = [_package(each, workspace) for each in packages]
     steps: list[Sequence[str]] = [] if uv.has_project else [uv.new_project(())]
     steps.append(["add", *(["--upgrade"] if upgrade else []), "--", *wanted])
@@ -88,7 +89,7 @@ async def uv_run(
 ) -> ToolResult:
     """Run a module or a script with the workspace's Python environment."""
     workspace = workspace_of(_context)
-    uv = _Uv(workspace)
+    uv = _Uv(workspace, _context)
     module, script = module.strip(), script.strip()
     if bool(module) == bool(script):
         raise ToolArguments("give a module or a script: one of them")
@@ -110,7 +111,7 @@ async def uv_run(
 class _Uv:
     """uv, at work in a workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, context: ToolContext) -> None:
         program = shutil.which("uv")
         if program is None:
             raise ToolFailed(
@@ -119,6 +120,7 @@ class _Uv:
             )
         self._program = program
         self._files = workspace.files.resolve()
+        self._context = context
 
     @property
     def has_project(self) -> bool:
@@ -139,12 +141,14 @@ class _Uv:
 
         Args:
             steps: Arguments of uv.
-            seconds: The time limit of each; 0 = the default.
+            seconds: The time limit of each; 0 = the default. All together have that of the
+                tool's source.
             env: Further variables.
             is_code: Whether code of the model runs, which has the network only if the user
                 has said so.
         """
-        limit = seconds or _default_seconds()
+        limit = seconds or _default_seconds(self._context.environment)
+        end = time.monotonic() + self._context.take_time(math.inf)
         kept = {k: v for k, v in environment().items() if k not in _NOT_PASSED}
         stores = [_folder("UV_CACHE_DIR", "XDG_CACHE_HOME", ".cache")]
         stores.append(_folder("UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME", ".local/share"))
@@ -162,13 +166,15 @@ class _Uv:
         texts: list[str] = []
         is_error = False
         for step in steps:
+            left = round(min(limit, max(end - time.monotonic(), 0)), 1)
             result = await run_limited(
                 [*sandbox.prefix, self._program, *step],
                 cwd=self._files,
                 env=kept | dict(env or {}),
-                seconds=limit,
+                seconds=left,
             )
-            told = reported(result, limit, title=f"uv {step[0]}")
+            notes = [MORE_TIME] if result.exit_code is None and left < limit else []
+            told = reported(result, left, notes, title=f"uv {step[0]}")
             texts.append(told.text)
             if told.is_error:
                 is_error = True
@@ -206,8 +212,8 @@ def _folder(own: str, base: str, default: str) -> Path:
     return (Path(home) if home else Path.home() / default) / "uv"
 
 
-def _default_seconds() -> float:
-    text = os.environ.get("LIB_INSTALL_TIMEOUT", "120")
+def _default_seconds(settings: Mapping[str, str]) -> float:
+    text = settings.get("LIB_INSTALL_TIMEOUT", "120")
     try:
         seconds = float(text)
     except ValueError:

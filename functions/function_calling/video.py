@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from devall.core.errors import ToolArguments, ToolFailed
-from devall.tools.context import ToolContext
+from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
 
 from ._child import MAX_OUTPUT, code_limits, environment, network_allowed, run_limited, sandbox_for
@@ -54,7 +54,7 @@ async def render_manim(
     media = Path(tempfile.mkdtemp(prefix=".manim_", dir=files))
     try:
         arguments = ["render", f"-q{quality}", "--media_dir", str(media), "--format", "mp4"]
-        await _run([*command, *arguments, str(script), scene], workspace, "manim")
+        await _run([*command, *arguments, str(script), scene], _context, "manim")
         target = f"{script_path.rpartition('/')[0]}/{scene}.mp4".lstrip("/")
         return _put(workspace, _video_of(media, scene), target)
     finally:
@@ -97,7 +97,7 @@ async def concat_videos(
         allowed = ["-protocol_whitelist", "file", "-format_whitelist", _FORMATS]
         inputs = [*allowed, "-f", "concat", "-safe", "0", "-i", str(listing)]
         command = [program, "-nostdin", "-hide_banner", "-loglevel", "error", "-y", *inputs]
-        await _run([*command, "-c", "copy", str(made)], workspace, "ffmpeg")
+        await _run([*command, "-c", "copy", str(made)], _context, "ffmpeg")
         return _put(workspace, made, target.relative_to(files).as_posix())
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -132,9 +132,10 @@ def _manim(files: Path) -> list[str]:
     return [found]
 
 
-async def _run(command: Sequence[str], workspace: Workspace, title: str) -> None:
+async def _run(command: Sequence[str], context: ToolContext, title: str) -> None:
     """Run a program in the workspace, closed in; its error output tells why it failed."""
-    files = workspace.files.resolve()
+    files = workspace_of(context).files.resolve()
+    seconds = context.take_time(_SECONDS)
     sandbox = await sandbox_for(
         files, network=network_allowed(), readable=[Path(command[0]).parent]
     )
@@ -142,13 +143,16 @@ async def _run(command: Sequence[str], workspace: Workspace, title: str) -> None
         [*sandbox.prefix, *command],
         cwd=files,
         env=environment({"TMPDIR": "/tmp"} if sandbox.prefix else None),  # noqa: S108
-        seconds=_SECONDS,
+        seconds=seconds,
         limits={name: bound for name, bound in code_limits().items() if name != "RLIMIT_FSIZE"},
     )
+    said = (result.stderr or result.stdout)[-MAX_OUTPUT:].decode("utf-8", "replace").strip()
     if result.exit_code is None:
-        raise ToolFailed(f"{title} did not end within {_SECONDS:g} s")
+        raise ToolFailed(
+            f"{title} did not end within {seconds:g} s: {shortened(said, _SHOWN)}".rstrip(": "),
+            hint=MORE_TIME if seconds < _SECONDS else "",
+        )
     if result.exit_code:
-        said = (result.stderr or result.stdout)[-MAX_OUTPUT:].decode("utf-8", "replace").strip()
         raise ToolFailed(
             f"{title} failed (exit code {result.exit_code}): {shortened(said, _SHOWN)}"
         )

@@ -2,7 +2,7 @@
 
 Without any key, searches go through the engines that `ddgs` knows, and pages are fetched from
 here and reduced to their text by `trafilatura` (extra `web`: `pip install devall[web]`).
-Settings, by environment variables of devall:
+Settings, by environment variables of devall or of the workflow's `.env`:
 
 - `SERPER_API_KEY` (or `SERPER_DEV_API_KEY`): searches go to Serper; `SERPER_BASE_URL` is another
   address that answers like it.
@@ -17,7 +17,6 @@ agent must not reach them, do not give it these tools, or run devall where they 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
@@ -53,26 +52,32 @@ async def web_search(
     country: Annotated[
         str, Field(description="Country to search from, such as us, cn, de.")
     ] = "us",
+    *,
+    _context: ToolContext,
 ) -> str:
     """Search the web; each result has a title, an address and a few words of the page.
 
     read_webpage_content gives a whole page.
     """
-    key = os.environ.get("SERPER_API_KEY") or os.environ.get("SERPER_DEV_API_KEY")
+    settings = _context.environment
+    key = settings.get("SERPER_API_KEY") or settings.get("SERPER_DEV_API_KEY")
     if key:
-        return await _search_serper(key, query, page, language, country)
+        base = (settings.get("SERPER_BASE_URL") or _SERPER).rstrip("/")
+        asked = {"q": query, "page": page, "hl": language, "gl": country}
+        return await _search_serper(base, key, asked)
     region = f"{country}-{language.partition('-')[0]}".lower()
-    found = await in_thread(lambda: _search_engines(query, page, region), "devall-search")
+    found = await in_thread(lambda: _search_engines(query, page, region, settings), "devall-search")
     results = [(each.get("title"), each.get("href"), each.get("body")) for each in found]
     return _listed(results) or f"nothing was found for {query!r}"
 
 
 async def read_webpage_content(url: PageUrl, *, _context: ToolContext) -> str | MediaPart:
     """Read a web page: its text as Markdown; a PDF or an image is shown to you."""
-    key = os.environ.get("JINA_API_KEY")
+    settings = _context.environment
+    key = settings.get("JINA_API_KEY")
     if key:
         require_web(url)
-        base = (os.environ.get("JINA_BASE_URL") or _JINA).rstrip("/")
+        base = (settings.get("JINA_BASE_URL") or _JINA).rstrip("/")
         answer = await fetch(f"{base}/{url}", headers={"Authorization": f"Bearer {key}"})
         return text_of(answer)
     answer = await fetch(url, headers={"User-Agent": _AGENT, "Accept": _ACCEPT})
@@ -96,20 +101,15 @@ async def get_webpage_content(url: PageUrl, *, _context: ToolContext) -> str | M
     return await read_webpage_content(url, _context=_context)
 
 
-async def _search_serper(key: str, query: str, page: int, language: str, country: str) -> str:
-    base = (os.environ.get("SERPER_BASE_URL") or _SERPER).rstrip("/")
-    answer = await fetch(
-        f"{base}/search",
-        headers={"X-API-KEY": key},
-        json={"q": query, "page": page, "hl": language, "gl": country},
-    )
+async def _search_serper(base: str, key: str, asked: Mapping[str, JsonValue]) -> str:
+    answer = await fetch(f"{base}/search", headers={"X-API-KEY": key}, json=dict(asked))
     try:
         found: JsonValue = json.loads(answer.body)
     except ValueError as error:
         raise ToolFailed(f"{base} answers with something that is no JSON") from error
     if not isinstance(found, dict):
         raise ToolFailed(f"{base} answers with JSON that is no object")
-    return _serper_text(cast("dict[str, Any]", found)) or f"nothing was found for {query!r}"
+    return _serper_text(cast("dict[str, Any]", found)) or f"nothing was found for {asked['q']!r}"
 
 
 def _serper_text(found: Mapping[str, Any]) -> str:
@@ -135,20 +135,22 @@ def _serper_text(found: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _search_engines(query: str, page: int, region: str) -> list[dict[str, Any]]:
+def _search_engines(
+    query: str, page: int, region: str, settings: Mapping[str, str]
+) -> list[dict[str, Any]]:
     try:
         from ddgs.ddgs import DDGS
         from ddgs.exceptions import DDGSException
     except ImportError as error:
         raise _missing("a search without a key of Serper's", "ddgs") from error
-    trusted = os.environ.get("SSL_CERT_FILE")
+    engines = DDGS(
+        proxy=settings.get("DDGS_PROXY") or None,
+        timeout=_ENGINE_SECONDS,
+        verify=settings.get("SSL_CERT_FILE") or True,
+    )
     try:
-        return DDGS(timeout=_ENGINE_SECONDS, verify=trusted or True).text(
-            query,
-            region=region,
-            page=page,
-            backend=os.environ.get("WEB_SEARCH_BACKEND", "auto"),
-        )
+        backend = settings.get("WEB_SEARCH_BACKEND") or "auto"
+        return engines.text(query, region=region, page=page, backend=backend)
     except DDGSException as error:
         if "No results" in str(error):
             return []

@@ -3,13 +3,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.shipped import shipped_functions
 from devall.tools.signature import read_signature
+
+if TYPE_CHECKING:
+    from tests.unit.functions.conftest import Tools
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +56,10 @@ def test_a_zone_that_does_not_exist_is_named(catalog: FunctionCatalog, zone: str
         get_current_time(zone)
 
 
-async def test_wait_says_how_long_it_waited(catalog: FunctionCatalog):
-    [(_, wait)] = catalog.tool("wait")
-    assert await wait(0.01) == "waited 0.01 s"
+async def test_wait_says_how_long_it_waited(tools_of: Callable[..., Tools]):
+    assert await tools_of("utils").text("wait", seconds=0.01) == "waited 0.01 s"
+    told = await tools_of("utils", timeout=0.05).text("wait", seconds=60)
+    assert told.startswith("waited 0.05 s and no longer: `timeout`")
 
 
 MODULES = {

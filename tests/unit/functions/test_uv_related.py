@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from devall.core.errors import ToolArguments, ToolFailed, ToolTimeout
+from devall.core.errors import ToolArguments, ToolFailed
 
 if TYPE_CHECKING:
     from tests.unit.functions.conftest import Tools
@@ -38,6 +39,9 @@ for name in ("API_KEY", "VIRTUAL_ENV", "UV_PROJECT", "GIVEN"):
 if sys.argv[1] == os.environ.get("FAILS"):
     print("no such package", file=sys.stderr)
     sys.exit(2)
+sys.stdout.flush()
+if os.environ.get("SLOW"):
+    time.sleep(0.9)
 if "sleep" in sys.argv:
     time.sleep(60)
 """
@@ -154,8 +158,30 @@ async def test_a_program_that_takes_too_long_is_stopped(
     result = await tools.result("uv_run", module="m", args=["sleep"], timeout_seconds=0.7)
     assert result.is_error
     assert result.text.startswith("uv run: stopped: it did not end within 0.7 s")
-    with pytest.raises(ToolTimeout):
-        await tools_of("uv_related", timeout=0.7).result("uv_run", module="m", args=["sleep"])
+
+
+async def test_the_sources_time_limit_keeps_what_was_printed_so_far(
+    tools_of: Callable[..., Tools], stand_in: Path
+):
+    began = time.monotonic()
+    result = await tools_of("uv_related", timeout=0.7).result(
+        "uv_run", module="m", args=["sleep"], timeout_seconds=50
+    )
+    assert time.monotonic() - began < 5
+    assert result.is_error
+    assert result.text.startswith("uv run: stopped: it did not end within 0.7 s\n--- stdout ---")
+    assert '"sleep"' in result.text
+    assert "`timeout` of the tool's source" in result.text
+
+
+async def test_all_steps_together_have_the_sources_time_limit(
+    tools_of: Callable[..., Tools], stand_in: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SLOW", "1")
+    result = await tools_of("uv_related", timeout=1.5).result("init_python_env")
+    assert result.is_error
+    assert "uv init: exit code: 0" in result.text
+    assert "stopped: it did not end within" in result.text
 
 
 async def test_a_time_limit_that_is_no_number_is_named(

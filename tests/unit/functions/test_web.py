@@ -19,8 +19,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+import devall
 from devall.core.errors import ToolArguments, ToolFailed, ToolTimeout
 from devall.core.messages import MediaPart
+from devall.testing.chat_server import ChatServer
 
 if TYPE_CHECKING:
     from tests.unit.functions.conftest import Tools
@@ -336,6 +338,59 @@ async def test_the_key_of_a_search_stands_in_no_error(
     with pytest.raises(ToolFailed) as failure:
         await tools.result("web_search", query="x")
     assert "s3ntinel" not in str(failure.value) + failure.value.hint
+
+
+WITH_KEYS = """
+version: 0.4.0
+graph:
+  start: A
+  nodes:
+    - id: A
+      type: agent
+      config:
+        provider: openai
+        name: a
+        tooling:
+          - type: function
+            config:
+              tools: [{name: web_search}, {name: read_webpage_content}, {name: execute_code}]
+"""
+
+
+async def test_keys_that_stand_only_in_a_dotenv_file_reach_the_tools_and_nothing_else(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("SERPER_API_KEY", "SERPER_DEV_API_KEY", "JINA_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "flow.yaml").write_text(WITH_KEYS)
+    keys = {"SERPER_API_KEY": "serper-s3ntinel", "JINA_API_KEY": "jina-s3ntinel"}
+    urls = {"SERPER_BASE_URL": site.url, "JINA_BASE_URL": site.url}
+    lines = [f"{name}={value}" for name, value in (keys | urls).items()]
+    (tmp_path / ".env").write_text("\n".join(lines))
+    site.page(
+        "/search", '{"organic": [{"title": "One", "link": "http://a/1"}]}', "application/json"
+    )
+    site.page("/http://a/1", "your key was jina-s3ntinel", "text/plain")
+    code = "import os; print(sorted(n for n in os.environ if 'SERPER' in n or 'JINA' in n))"
+    calls = [
+        {"name": "web_search", "arguments": {"query": "sluice"}},
+        {"name": "read_webpage_content", "arguments": {"url": "http://a/1"}},
+        {"name": "execute_code", "arguments": {"code": code}},
+    ]
+    async with ChatServer({"a": [{"tool_calls": calls}, "done"]}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        result = await devall.run(tmp_path / "flow.yaml", task="go", logs_dir=tmp_path / "logs")
+    assert (result.status, result.answer) == ("completed", "done")
+    asked = {request: headers for request, headers, _ in site.asked}
+    assert asked["POST /search"]["x-api-key"] == "serper-s3ntinel"
+    assert asked["GET /http://a/1"]["authorization"] == "Bearer jina-s3ntinel"
+    told = [m["content"] for m in server.requests[1].body["messages"] if m["role"] == "tool"]
+    assert "1. One" in told[0]
+    assert "--- stdout ---\n[]" in told[2]
+    logged = [path for path in (tmp_path / "logs").rglob("*") if path.is_file()]
+    assert logged
+    assert not [path for path in logged if b"s3ntinel" in path.read_bytes()]
 
 
 @dataclass
