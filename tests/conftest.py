@@ -72,7 +72,7 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, endpoint or option of the machine reaches a test."""
     for name in os.environ:
         if name in {"API_KEY", "BASE_URL", "MODEL", "MCP_URL"} or name.startswith(
-            ("DEVALL_", "OPENAI_", "GEMINI_", "GOOGLE_API", "FASTMCP_", "MEM0_")
+            ("DEVALL_", "GITHUB_", "OPENAI_", "GEMINI_", "GOOGLE_API", "FASTMCP_", "MEM0_")
         ):
             monkeypatch.delenv(name)
 

@@ -15,6 +15,7 @@ import typer
 from devall.cli.failures import Reporter, terminate_as_interrupt
 from devall.cli.leaving import end_children
 from devall.cli.parameters import (
+    AsJson,
     Debug,
     EnvFile,
     ExTools,
@@ -57,7 +58,7 @@ VALIDATE_EXAMPLES = """Examples:
 \b
   devall validate poem.yaml
   devall validate yaml_instance/*.yaml --strict
-  devall validate poem.yaml --format github
+  devall validate poem.yaml --report sarif=out/devall.sarif
   devall validate poem.yaml --connect
 
 \b
@@ -219,6 +220,11 @@ def validate(
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
     functions_dir: FunctionsDir = None,
+    report: Annotated[
+        list[str] | None,
+        typer.Option(metavar="sarif=PATH", help="Write the findings to a file as well."),
+    ] = None,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
     """Say everything that is wrong with workflow files.
@@ -231,13 +237,14 @@ def validate(
     return command.execute(
         command.ValidateOptions(
             files=files,
-            format=cast(command.Format, format),
+            format="json" if as_json else cast(command.Format, format),
             strict=strict,
             connect=connect,
             variables=var or (),
             vars_file=vars_file,
             env_file=env_file,
             functions_dir=functions_dir,
+            reports=report or (),
             debug=debug,
         )
     )

@@ -77,7 +77,7 @@ class Reports:
     @property
     def is_wanted(self) -> bool:
         """Whether anybody reads a report."""
-        return bool(self.targets) or self.summary is not None or self._annotates
+        return bool(self.targets) or self.summary is not None or is_on_github(self.environment)
 
     def beside(self, sink: Sink) -> Sink:
         """The sink, and one that remembers what a report needs where one is wanted."""
@@ -122,10 +122,6 @@ class Reports:
         known = redactor or Redactor(environment_secrets(self.environment))
         self._write(never_begun(workflow, outcome_of(error), diagnostics, known))
 
-    @property
-    def _annotates(self) -> bool:
-        return self.environment.get("GITHUB_ACTIONS") == "true"
-
     def _write(self, report: RunReport) -> None:
         self._is_done = True
         for target in self.targets:
@@ -138,7 +134,7 @@ class Reports:
             write_note(f"error [report]: {problem}")
         if self.summary is not None:
             self._add_to_summary(report, self.summary)
-        if self._annotates:
+        if is_on_github(self.environment):
             from devall.reports.github import findings_of
 
             annotate(findings_of(report), self.environment)
@@ -152,11 +148,18 @@ class Reports:
             write_note(f"warning: GITHUB_STEP_SUMMARY: {error}")
 
 
+def is_on_github(environment: Mapping[str, str]) -> bool:
+    """Whether GitHub Actions reads what is printed."""
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
 def annotate(findings: Iterable[Diagnostic], environment: Mapping[str, str]) -> None:
     """Show the findings beside the lines they are about, where GitHub Actions reads along."""
-    from devall.reports.github import is_on_github, workflow_commands
+    if not is_on_github(environment):
+        return
+    from devall.reports.commands import workflow_commands
 
-    if is_on_github(environment) and (text := workflow_commands(findings, environment)):
+    if text := workflow_commands(findings, environment):
         write_note(text)
 
 

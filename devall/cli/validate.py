@@ -1,7 +1,8 @@
-"""`devall validate`: all findings about workflow files, as text, JSON or annotations."""
+"""`devall validate`: all findings about workflow files, as text, JSON, annotations or SARIF."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from devall.cli.failures import (
     to_line,
 )
 from devall.cli.inputs import gather_variables, load
+from devall.cli.reports import UNWRITTEN, Target, annotate, parse_targets
 from devall.cli.streams import write_answer, write_note
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.errors import ConfigError, UsageError
@@ -21,6 +23,8 @@ from devall.core.messages import JsonValue
 from devall.core.outcome import ErrorReport
 
 Format = Literal["text", "json", "github"]
+KINDS = ("sarif",)
+"""The kinds of reports of `devall validate`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,7 @@ class ValidateOptions:
     vars_file: Path | None = None
     env_file: Path | None = None
     functions_dir: Path | None = None
+    reports: Sequence[str] = ()
     debug: bool = False
 
 
@@ -49,6 +54,14 @@ class Finding:
     strict: bool = False
     is_usable: bool = True
     """False: a source of tools that is needed cannot be used."""
+
+    @property
+    def told(self) -> tuple[Diagnostic, ...]:
+        """What was found, or why nothing could be, as findings about the file."""
+        if self.error is None:
+            return self.diagnostics
+        error = self.error
+        return (Diagnostic(error.code, error.message, Position(str(self.file)), error.hint),)
 
     @property
     def exit_code(self) -> int:
@@ -67,19 +80,46 @@ def execute(options: ValidateOptions) -> int:
 
 
 def _execute(options: ValidateOptions) -> int:
+    targets = parse_targets(options.reports, KINDS)
     variables = gather_variables(options.vars_file, options.variables)
     findings = [_inspect(file, options, variables) for file in options.files]
+    code = max((finding.exit_code for finding in findings), default=0)
+    written = [_write_report(target, findings, code) for target in targets]
+    if not all(written):
+        code = code or UNWRITTEN
+    told = [each for finding in findings for each in finding.told]
     match options.format:
         case "text":
             _print_text(findings)
         case "json":
-            write_answer(to_line(_as_object(findings)))
+            write_answer(to_line(_as_object(findings, code)))
         case "github":
-            lines = [_annotations(finding) for finding in findings]
-            write_answer("".join(f"{line}\n" for line in lines if line))
+            from devall.loading.reports import render_github
+
+            write_answer(f"{render_github(told)}\n" if told else "")
         case _:
             assert_never(options.format)
-    return max((finding.exit_code for finding in findings), default=0)
+    if options.format != "github":
+        annotate(told, os.environ)
+    return code
+
+
+def _write_report(target: Target, findings: Sequence[Finding], code: int) -> bool:
+    """Write a report; False, and said, if it cannot be written."""
+    from devall import __version__
+    from devall.reports.files import write_report
+    from devall.reports.sarif import sarif
+
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or ".")
+    told = [each for finding in findings for each in finding.told]
+    found = sarif(told, version=__version__, root=root, exit_code=code)
+    try:
+        write_report(target.path, to_line(found))
+    except OSError as error:
+        why = error.strerror or error
+        write_note(f"error [report]: report {target.kind}={target.path} not written: {why}")
+        return False
+    return True
 
 
 def _inspect(file: Path, options: ValidateOptions, variables: dict[str, JsonValue]) -> Finding:
@@ -110,11 +150,11 @@ def _print_text(findings: Sequence[Finding]) -> None:
         write_note(f"{len(findings)} files, {wrong} of them wrong")
 
 
-def _as_object(findings: Sequence[Finding]) -> dict[str, JsonValue]:
+def _as_object(findings: Sequence[Finding], code: int) -> dict[str, JsonValue]:
     from devall.loading.reports import as_json
 
     return {
-        "exit_code": max((finding.exit_code for finding in findings), default=0),
+        "exit_code": code,
         "files": [
             {
                 "file": str(finding.file),
@@ -130,14 +170,3 @@ def _as_object(findings: Sequence[Finding]) -> dict[str, JsonValue]:
             for finding in findings
         ],
     }
-
-
-def _annotations(finding: Finding) -> str:
-    """The findings as commands of GitHub Actions, one a line."""
-    from devall.loading.reports import render_github
-
-    if finding.error is None:
-        return render_github(finding.diagnostics)
-    error = finding.error
-    found = Diagnostic(error.code, error.message, Position(str(finding.file)), error.hint)
-    return render_github([found])

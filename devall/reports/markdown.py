@@ -82,7 +82,7 @@ def _document(report: RunReport, answer: str | None) -> Iterator[str]:
 def _totals(report: RunReport) -> str:
     parts = [
         f"Exit code {report.outcome.exit_code}",
-        f"{report.seconds:.1f} s",
+        f"{report.seconds:.2f} s",
         f"{report.usage.model_calls:,} model calls",
     ]
     if report.usage.tool_calls:
@@ -146,7 +146,7 @@ def _cells(node: NodeReport) -> Iterator[str]:
     yield escaped(name)
     yield node.status
     yield str(node.runs)
-    yield f"{node.seconds:.1f} s" if node.runs else ""
+    yield f"{node.seconds:.2f} s" if node.runs else ""
     yield str(node.usage.model_calls or "")
     yield str(node.usage.tool_calls or "")
     yield _tokens(node.usage) if node.usage.model_calls else ""
@@ -161,7 +161,9 @@ def _tokens(usage: Usage) -> str:
 def _cost(usage: Usage, usd: float | None) -> str:
     if not usage.model_calls:
         return ""
-    return "cost unknown" if usd is None else f"${usd:,.4f}"
+    if usd is None:
+        return "cost unknown"
+    return f"${usd:,.2f}" if usd >= 1 else f"${usd:.6f}"
 
 
 def _size(text: str) -> int:

@@ -24,6 +24,9 @@ from devall.loading.loader import LoadedWorkflow
 from devall.reports.places import places_of
 from devall.telemetry.redaction import SHORTEST_IN_ANSWERS, Redactor, without_named
 
+KEPT_OUT = "(kept out of reports, as `log_output: false` has it)"
+"""What stands where the answer would."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
@@ -111,12 +114,16 @@ class Recorder:
     def __init__(self) -> None:
         self.began = datetime.now(UTC)
         self._nodes: dict[str, _Tally] = {}
+        self._hidden: set[str] = set()
+        """What nodes with `log_output: false` have said."""
 
     def __call__(self, event: Event, /) -> None:
         """Take the event in."""
         match event:
             case NodeFinished():
                 self._of(event.node).seconds += event.seconds
+                if not event.log_output:
+                    self._hidden.update(message.text for message in event.outputs)
             case NodeFailed():
                 tally = self._of(event.node)
                 tally.seconds += event.seconds
@@ -144,12 +151,15 @@ class Recorder:
         names = [name for name in places if name in result.nodes]
         names += [name for name in result.nodes if name not in places]
         nodes = tuple(self._node(name, result, places, waiting, redactor) for name in names)
-        spared = redactor.at_least(SHORTEST_IN_ANSWERS)
+        answer = result.answer
+        if answer is not None:
+            is_hidden = answer in self._hidden
+            answer = KEPT_OUT if is_hidden else redactor.at_least(SHORTEST_IN_ANSWERS).text(answer)
         return RunReport(
             workflow=redactor.text(result.workflow),
             outcome=_redacted(result.outcome, redactor),
             run_id=result.run_id,
-            answer=None if result.answer is None else spared.text(result.answer),
+            answer=answer,
             answer_node=result.answer_node,
             nodes=nodes,
             usage=result.usage,
