@@ -259,10 +259,11 @@ class _Lines:
 def environment(own: Mapping[str, str], *, inherit: bool) -> dict[str, str]:
     """The environment of a child: ours, or what every program needs, and its own on top.
 
-    The protocol is UTF-8, whatever the locale: Python programs are told so.
+    The protocol is UTF-8, whatever the locale: Python programs are told so. The folder of the
+    running interpreter ends the PATH, for machines that have no other `python`.
     """
-    if inherit:
-        return {"PYTHONIOENCODING": "utf-8", **os.environ, **own}
     needed = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-    found = {name: os.environ[name] for name in needed if name in os.environ}
-    return {"PYTHONIOENCODING": "utf-8", **found, **own}
+    found = {name: v for name, v in os.environ.items() if inherit or name in needed}
+    made = {"PYTHONIOENCODING": "utf-8", **found, **own}
+    folders = [made.get("PATH", os.defpath), str(Path(sys.executable).parent)]
+    return {**made, "PATH": os.pathsep.join(filter(None, folders))}

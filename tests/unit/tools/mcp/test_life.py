@@ -134,6 +134,23 @@ async def test_a_command_is_looked_up_on_the_path_that_env_gives(
         assert (await tools.call(call("echo", text="x"), scope)).text == "x"
 
 
+@pytest.mark.parametrize("inherit_env", [True, False])
+async def test_where_no_other_python_is_there_it_is_the_one_that_runs_devall(
+    manager_of: Managers,
+    raw_source: Sources,
+    servers: McpServers,
+    scope: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    inherit_env: bool,
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    source = raw_source(inherit_env=inherit_env)
+    source["config"]["command"] = "python"
+    async with manager_of(source, servers=servers) as tools:
+        assert (await tools.call(call("echo", text="x"), scope)).text == "x"
+
+
 # B13
 async def test_other_alphabets_pass_whatever_the_locale(
     manager_of: Managers, raw_source: Sources, servers: McpServers, scope: Any

@@ -158,7 +158,8 @@ async def test_the_environment_is_merged_and_can_be_kept_away(
             async with manager_of(source, servers=servers) as tools:
                 found = json.loads((await tools.call(call("env"), scope)).text)
                 assert found["env"]["OWN"] == "1"
-                assert found["env"]["PATH"] == os.environ["PATH"]
+                own = Path(sys.executable).parent
+                assert found["env"]["PATH"] == f"{os.environ['PATH']}{os.pathsep}{own}"
                 assert ("DEVALL_TEST_MARK" in found["env"]) is inherit
                 assert found["cwd"] == str(tmp_path / "here")
     finally:
