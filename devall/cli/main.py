@@ -71,10 +71,12 @@ GRAPH_EXAMPLES = """Examples:
   devall graph poem.yaml
   devall graph poem.yaml --format dot | dot -Tsvg -o poem.svg
 """
-SCHEMA_EXAMPLES = """Example:
+SCHEMA_EXAMPLES = """Examples:
 
 \b
   devall schema > workflow.schema.json
+  devall schema --output run
+  devall schema --output "tools list"
 """
 MODELS_EXAMPLES = """Examples:
 
@@ -260,6 +262,7 @@ def graph(
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
     functions_dir: FunctionsDir = None,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
     """Print a workflow's graph, to be drawn by Mermaid or Graphviz."""
@@ -274,36 +277,44 @@ def graph(
             vars_file=vars_file,
             env_file=env_file,
             functions_dir=functions_dir,
+            as_json=as_json,
             debug=debug,
         )
     )
 
 
 @app.command(epilog=SCHEMA_EXAMPLES)
-def schema(debug: Debug = False) -> int:
+def schema(
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Of what this command prints with --json, instead."),
+    ] = None,
+    debug: Debug = False,
+) -> int:
     """Print the JSON Schema of the file format, for editors."""
     from devall.cli import schema as command
 
-    return command.execute(debug=debug)
+    return command.execute(output, debug=debug)
 
 
 @models_app.command("pull")
 def models_pull(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `devall models list`.")],
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
     """Fetch a model's weights into the user's cache folder."""
     from devall.cli import models as command
 
-    return command.pull(name, debug=debug)
+    return command.pull(name, as_json=as_json, debug=debug)
 
 
 @models_app.command("list")
-def models_list(debug: Debug = False) -> int:
+def models_list(as_json: AsJson = False, debug: Debug = False) -> int:
     """Show which models can be pulled, and which are here."""
     from devall.cli import models as command
 
-    return command.show(debug=debug)
+    return command.show(as_json=as_json, debug=debug)
 
 
 def one_of(value: str, known: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`devall schema`: the JSON Schema of the file format."""
+"""`devall schema`: the JSON Schema of the file format, or of what a command prints."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ import json
 
 from devall.cli.failures import Reporter
 from devall.cli.streams import write_answer
+from devall.core.errors import UsageError
+from devall.core.messages import JsonValue
 
 
-def execute(*, debug: bool = False) -> int:
-    """Print the schema; the exit code."""
-    return Reporter(debug=debug).guard(_execute)
+def execute(output: str | None = None, *, debug: bool = False) -> int:
+    """Print the schema; the exit code.
+
+    Args:
+        output: The command whose `--json` is described; None = the file format.
+        debug: Whether tracebacks are shown.
+    """
+
+    def work() -> int:
+        write_answer(json.dumps(_schema(output), indent=2, ensure_ascii=False) + "\n")
+        return 0
+
+    return Reporter(debug=debug).guard(work)
 
 
-def _execute() -> int:
-    from devall.config.schema import json_schema
+def _schema(output: str | None) -> dict[str, JsonValue]:
+    if output is None:
+        from devall.config.schema import json_schema
 
-    write_answer(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
-    return 0
+        return json_schema()
+    from devall.cli.outputs import OUTPUTS, output_schema
+
+    if output not in OUTPUTS:
+        known = ", ".join(f"'{name}'" if " " in name else name for name in OUTPUTS)
+        raise UsageError(
+            f"--output {output!r}: no such command prints JSON", hint=f"there is {known}"
+        )
+    return output_schema(output)

@@ -75,10 +75,12 @@ LOGIN_EXAMPLES = """Examples:
 \b
   devall mcp login poem.yaml
   devall mcp login poem.yaml --node Poet
+  devall mcp login poem.yaml --device
 
 \b
 The page to log in at is opened in a browser, where there is one, and shown on
-standard error. Tokens are kept in your configuration folder, for you alone.
+standard error. With --device, and where there is no browser, it is a page for
+any device, and a code to type there, if the server has that way. Tokens are kept in your configuration folder, for you alone.
 """
 WORKFLOWS_EXAMPLES = """Examples:
 
@@ -123,6 +125,9 @@ TokenEnv = Annotated[
         help="Environment variable with the token that clients must send (Authorization:"
         " Bearer ...); needed for a host that is not loopback.",
     ),
+]
+Device = Annotated[
+    bool, typer.Option("--device", help="Show a code that is typed on another device.")
 ]
 AllowHost = Annotated[
     list[str] | None,
@@ -295,13 +300,19 @@ def mcp_serve(
 def mcp_login(
     file: File,
     node: Node = None,
+    device: Device = False,
     var: Variables = None,
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
     functions_dir: FunctionsDir = None,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Log in to the servers of a workflow that ask for it (`auth: oauth`)."""
+    """Log in to the servers of a workflow that ask for it (`auth: oauth`).
+
+    A browser opens the page to log in at. Where there is none, or with `--device`, a code is
+    shown that is typed on another device, if the server knows that way.
+    """
     from devall.cli import login as command
     from devall.cli.tools import ToolOptions
 
@@ -313,6 +324,8 @@ def mcp_login(
             vars_file=vars_file,
             env_file=env_file,
             functions_dir=functions_dir,
+            as_json=as_json,
             debug=debug,
-        )
+        ),
+        by_code=device,
     )

@@ -76,7 +76,8 @@ class Finding:
 
 def execute(options: ValidateOptions) -> int:
     """Look at each file and print what was found; the exit code is the gravest of all."""
-    return Reporter(debug=options.debug).guard(lambda: _execute(options))
+    reporter = Reporter(options.format == "json", options.debug)
+    return reporter.guard(lambda: _execute(options))
 
 
 def _execute(options: ValidateOptions) -> int:

@@ -1,0 +1,306 @@
+"""What `--json` prints, command by command, and the JSON Schema of each (`devall schema --output`).
+
+Each command prints one object: its own, or, where it fails before it has one, that of a run
+which never began. Keys may be added; none changes its meaning or goes away within a version.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, cast
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from devall.core.diagnostics import Severity
+from devall.core.messages import JsonValue
+from devall.core.outcome import Status
+from devall.engine.context import NodeStatus
+
+_closed = with_config(ConfigDict(extra="forbid", use_attribute_docstrings=True))
+
+
+@_closed
+class DiagnosticOutput(TypedDict):
+    """A finding about a file."""
+
+    file: str
+    line: int
+    """From 1; 0 = the file as a whole."""
+    column: int
+    """From 1; 0 = the file as a whole."""
+    severity: Severity
+    code: str
+    """Stable name of the kind of finding."""
+    message: str
+    hint: str
+    """What would be right; may be empty."""
+
+
+@_closed
+class ErrorOutput(TypedDict):
+    """What went wrong."""
+
+    code: str
+    """Stable name of the kind of failure."""
+    message: str
+    hint: str | None
+    """What would be right."""
+
+
+@_closed
+class RunErrorOutput(ErrorOutput):
+    """Why a run did not complete."""
+
+    node: str | None
+    """Id of the node that failed, `S/X` in a subgraph."""
+    diagnostics: NotRequired[list[DiagnosticOutput]]
+    """All that is wrong with the workflow file, where that is the reason."""
+
+
+@_closed
+class NodeOutput(TypedDict):
+    """How a node fared."""
+
+    runs: int
+    """Runs that were begun; each unit of a dynamic edge counts."""
+    status: NodeStatus
+
+
+@_closed
+class UsageOutput(TypedDict):
+    """What was used in all, failed attempts and subgraphs included."""
+
+    model_calls: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+@_closed
+class QuestionOutput(TypedDict):
+    """A question that waits for a human."""
+
+    path: str
+    """Logical path of the node's run: `/S@1/X@2`."""
+    question: str
+
+
+@_closed
+class RunOutput(TypedDict):
+    """A run: how it ended, its answer, and what it used."""
+
+    run_id: str | None
+    """None: the run never began."""
+    workflow: str | None
+    """The file, as it was given."""
+    status: Status
+    exit_code: int
+    """What the process ends with."""
+    answer: str | None
+    answer_node: str | None
+    nodes: dict[str, NodeOutput]
+    """By id, `S/X` in a subgraph."""
+    usage: UsageOutput
+    seconds: float
+    error: RunErrorOutput | None
+    waiting: list[QuestionOutput]
+    warnings: list[str]
+    logs_dir: str | None
+    """The run's own folder."""
+
+
+@_closed
+class FileOutput(TypedDict):
+    """What was found in one file."""
+
+    file: str
+    valid: bool
+    """False with `--strict` also for warnings."""
+    diagnostics: list[DiagnosticOutput]
+    error: ErrorOutput | None
+    """Why the file could not be looked at."""
+
+
+@_closed
+class ValidateOutput(TypedDict):
+    """What was found in workflow files."""
+
+    exit_code: int
+    files: list[FileOutput]
+
+
+@_closed
+class GraphNodeOutput(TypedDict):
+    """A node of a graph."""
+
+    node: str
+    """Its id, `S/X` in a subgraph."""
+    type: str
+    start: bool
+    """Whether its graph starts with it."""
+    end: bool
+    """Whether its graph's answer comes from it."""
+    file: str
+    line: int
+    column: int
+
+
+@_closed
+class GraphEdgeOutput(TypedDict("_Ends", {"from": str, "to": str})):
+    """An edge; its ends are named as nodes are."""
+
+    trigger: bool
+    carry_data: bool
+    conditional: bool
+    """Whether it fires only under a condition."""
+    dynamic: str | None
+    """map or tree, where it splits messages."""
+
+
+@_closed
+class GraphOutput(TypedDict):
+    """A workflow's graph."""
+
+    workflow: str
+    format: Literal["mermaid", "dot"]
+    drawing: str
+    """The graph in the language of `format`."""
+    nodes: list[GraphNodeOutput]
+    """In file order, those of a subgraph after its node."""
+    edges: list[GraphEdgeOutput]
+
+
+@_closed
+class ToolOutput(TypedDict):
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+    """JSON Schema of its arguments."""
+    metadata: dict[str, JsonValue]
+
+
+@_closed
+class SourceOutput(TypedDict):
+    """A source of tools."""
+
+    type: str
+    source: str
+    """What it is called in messages."""
+    prefix: str
+    required: bool
+    state: Literal["ready", "failed", "not asked"]
+    seconds: float
+    protocol: str | None
+    """The version of MCP that was agreed on."""
+    oddities: list[str]
+    error: ErrorOutput | None
+    tools: list[ToolOutput]
+
+
+@_closed
+class BoundOutput(TypedDict):
+    """An agent's tools."""
+
+    node: str
+    sources: list[SourceOutput]
+    problems: list[ErrorOutput]
+
+
+@_closed
+class ToolsListOutput(TypedDict):
+    """The tools of a workflow's agents."""
+
+    exit_code: int
+    workflow: str
+    nodes: list[BoundOutput]
+
+
+@_closed
+class ToolsCallOutput(TypedDict):
+    """What a tool has answered."""
+
+    exit_code: int
+    tool: str
+    is_error: bool
+    seconds: float
+    content: list[dict[str, JsonValue]]
+    """Parts of the result; each has a `type`: text, image, audio, video, file or data."""
+
+
+@_closed
+class ModelOutput(TypedDict):
+    """A model that can be pulled."""
+
+    name: str
+    about: str
+    size: int
+    """Bytes."""
+    path: str | None
+    """Where its weights are; None: not here."""
+
+
+@_closed
+class ModelsListOutput(TypedDict):
+    """The models that can be pulled."""
+
+    models: list[ModelOutput]
+
+
+@_closed
+class ModelsPullOutput(TypedDict):
+    """Where a model's weights are."""
+
+    name: str
+    path: str
+
+
+@_closed
+class LoginOutput(TypedDict):
+    """A server that was logged in to."""
+
+    url: str
+    tools: int
+
+
+@_closed
+class McpLoginOutput(TypedDict):
+    """The servers of a workflow that were logged in to."""
+
+    servers: list[LoginOutput]
+
+
+OUTPUTS: dict[str, Any] = {
+    "run": RunOutput,
+    "validate": ValidateOutput | RunOutput,
+    "graph": GraphOutput | RunOutput,
+    "tools list": ToolsListOutput | RunOutput,
+    "tools call": ToolsCallOutput | RunOutput,
+    "models list": ModelsListOutput | RunOutput,
+    "models pull": ModelsPullOutput | RunOutput,
+    "mcp login": McpLoginOutput | RunOutput,
+}
+"""Command to what it prints."""
+
+
+def output_schema(command: str) -> dict[str, Any]:
+    """The JSON Schema of what `devall COMMAND --json` prints."""
+    from devall.config.schema import DIALECT
+
+    schema = _open(TypeAdapter(OUTPUTS[command]).json_schema())
+    return {"$schema": DIALECT, **schema, "title": f"devall {command} --json"}
+
+
+def _open(schema: Any) -> Any:
+    """The schema without the ban on further keys, which is for our own tests."""
+    if isinstance(schema, list):
+        return [_open(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast("dict[str, Any]", schema)
+    return {
+        key: _open(value)
+        for key, value in members.items()
+        if not (key == "additionalProperties" and value is False)
+    }
