@@ -314,12 +314,21 @@ def private_folder(place: Path) -> Path:
     return place
 
 
-def write_private(place: Path, data: bytes) -> None:
-    """Write a file at once or not at all, readable by the user alone (0600)."""
+def write_private(place: Path, data: bytes, *, sync: bool = False) -> None:
+    """Write a file at once or not at all, readable by the user alone (0600).
+
+    Args:
+        place: The file.
+        data: Its bytes.
+        sync: Whether it must outlive a power cut.
+    """
     handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         Path(temporary).replace(place)
     except BaseException:
         Path(temporary).unlink()

@@ -36,6 +36,22 @@ class Tools(Protocol):
         """What a call gives; whatever goes wrong in it is an error result."""
         ...
 
+    async def ready(self) -> None:
+        """Open what calls need; more than once is harmless.
+
+        Raises:
+            SetupError: a source that is required cannot be used.
+        """
+        ...
+
+    async def settle(self, call: ToolCall, spec: ToolSpec, scope: Scope) -> ToolResult | None:
+        """What a call gives of which nobody knows whether it was done; None: make it again.
+
+        Raises:
+            ToolInDoubt: that must be decided by somebody.
+        """
+        ...
+
 
 @runtime_checkable
 class ChangingTools(Protocol):
@@ -109,21 +125,25 @@ class Calls:
         async def effect() -> JsonValue:
             nonlocal is_replayed
             is_replayed = False
-            self._announce(call)
-            result = await self._result(call)
-            return to_json(
-                Message(
-                    "tool",
-                    _content(result.parts),
-                    self.source,
-                    tool_call_id=call.id,
-                    is_error=result.is_error,
-                )
-            )
+            return self._to_json(call, await self._result(call))
 
         name = f"turn:{turn}/tool:{_escaped(call.id)}"
+
+        async def in_doubt() -> JsonValue:
+            nonlocal is_replayed
+            is_replayed = False
+            spec = self.offered.get(call.name)
+            assert self.tools is not None
+            assert spec is not None
+            known = await self.tools.settle(call, spec, scope)
+            return await effect() if known is None else self._to_json(call, known)
+
         request = {"name": call.name, "arguments": call.arguments}
-        message = from_json(await scope.step("tool", name, request, effect))
+        self._announce(call)
+        repeats = self.tools is None or self._may_repeat(call)
+        message = from_json(
+            await scope.step("tool", name, request, effect, None if repeats else in_doubt)
+        )
         scope.emit(
             ToolCallFinished(
                 path=scope.path,
@@ -137,6 +157,22 @@ class Calls:
             )
         )
         return message
+
+    def _may_repeat(self, call: ToolCall) -> bool:
+        """Whether a call may be made twice: it changes nothing, or the second changes nothing."""
+        spec = self.offered.get(call.name)
+        return spec is None or spec.is_repeatable
+
+    def _to_json(self, call: ToolCall, result: ToolResult) -> JsonValue:
+        return to_json(
+            Message(
+                "tool",
+                _content(result.parts),
+                self.source,
+                tool_call_id=call.id,
+                is_error=result.is_error,
+            )
+        )
 
     def _announce(self, call: ToolCall) -> None:
         spec = self.offered.get(call.name)
@@ -159,6 +195,7 @@ class Calls:
         if self.tools is None or not self.offered:
             text = f"there is no tool {call.name}: no tools are offered now, answer without one"
             return ToolResult((TextPart(text),), is_error=True)
+        await self.tools.ready()
         return await self.tools.call(call, self.scope)
 
 

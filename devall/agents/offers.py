@@ -19,8 +19,8 @@ from devall.tools.base import ToolSpec
 class Offers:
     """The tools of one run of an agent, as they change between its turns.
 
-    A change is a step: a run that is resumed offers in each turn what it offered before,
-    whatever its servers say now.
+    What is offered is a step: a run that is resumed offers in each turn what it offered before,
+    whatever its servers say now, and reaches no server before a call is really made.
     """
 
     tools: Tools | None
@@ -32,11 +32,10 @@ class Offers:
         default_factory=dict[str, tuple[ToolSpec, ToolSchema]], init=False
     )
     """By name: a tool, and what the provider is offered of it."""
-    _specs: Sequence[ToolSpec] = field(init=False)
+    _specs: Sequence[ToolSpec] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         self._profile = profile_of(self.model.provider, self.model.url)
-        self._specs = self.tools.specs() if self.tools else ()
 
     async def of_turn(self, turn: int, messages: Sequence[Message]) -> Sequence[ToolSpec]:
         """The tools of a turn (from 1), at most as many as the provider takes.
@@ -44,8 +43,13 @@ class Offers:
         Args:
             turn: Number of the request.
             messages: What it will hold.
+
+        Raises:
+            SetupError: a source that is required cannot be used.
         """
         tools = self.tools
+        if turn == 1 and tools is not None:
+            await self._list(tools)
         beside: Sequence[ToolSpec] = ()
         if isinstance(tools, ChangingTools):
             if turn > 1 and tools.may_change:
@@ -58,35 +62,45 @@ class Offers:
         self._say_left_out(self._specs[len(kept) :], most)
         return (*kept, *beside)
 
+    def with_beside(
+        self, specs: Sequence[ToolSpec], messages: Sequence[Message]
+    ) -> Sequence[ToolSpec]:
+        """The tools of a turn, and those that the conversation calls for as it is sent."""
+        tools, most = self.tools, self._profile.most_tools
+        if not specs or not isinstance(tools, ChangingTools) or len(specs) == most:
+            return specs
+        names = {spec.name for spec in specs}
+        return (*specs, *(spec for spec in tools.beside(messages) if spec.name not in names))
+
     def schemas(self, specs: Sequence[ToolSpec]) -> list[ToolSchema]:
         """The tools in the words that the provider takes; the same tool is rewritten once."""
         found: list[ToolSchema] = []
         for spec in specs:
             known = self._schemas.get(spec.name)
-            if known is None or known[0] is not spec:
+            if known is None or known[0] != spec:
                 parameters = adapted(spec.parameters, self._profile)
                 known = (spec, ToolSchema(spec.name, spec.description, parameters))
                 self._schemas[spec.name] = known
             found.append(known[1])
         return found
 
+    async def _list(self, tools: Tools) -> None:
+        async def listed() -> JsonValue:
+            await tools.ready()
+            return [_to_json(spec) for spec in tools.specs()]
+
+        found = await self.scope.step("tools", "turn:1/tools", {}, listed)
+        self._specs = tuple(ToolSpec(**spec) for spec in found)
+
     async def _refresh(self, turn: int, tools: ChangingTools) -> None:
         async def changed() -> JsonValue:
+            opened = cast("Tools", tools)
+            await opened.ready()
             await tools.refresh()
-            specs = cast("Tools", tools).specs()
-            if tuple(specs) == tuple(self._specs):
-                return None
-            return [
-                {
-                    "name": spec.name,
-                    "description": spec.description,
-                    "parameters": dict(spec.parameters),
-                    "metadata": dict(spec.metadata),
-                }
-                for spec in specs
-            ]
+            now = [_to_json(spec) for spec in opened.specs()]
+            return None if now == [_to_json(spec) for spec in self._specs] else now
 
-        found = await self.scope.step("tool", f"turn:{turn}/tools", {}, changed)
+        found = await self.scope.step("tools", f"turn:{turn}/tools", {}, changed)
         if found is None:
             return
         before = {spec.name for spec in self._specs}
@@ -109,3 +123,12 @@ class Offers:
     def _warn(self, code: str, text: str) -> None:
         scope = self.scope
         scope.emit(Warned(path=scope.path, code=code, message=text, node=scope.node))
+
+
+def _to_json(spec: ToolSpec) -> JsonValue:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": dict(spec.parameters),
+        "metadata": dict(spec.metadata),
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from devall.config.base import (
@@ -28,6 +28,16 @@ def _as_url(text: str) -> str:
         raise PydanticCustomError("bad_url", "no URL: it must begin with http:// or https://")
     return text
 
+
+def _as_globs(value: object) -> object:
+    """`true` for all tools, `false` for none."""
+    if isinstance(value, bool):
+        return ["*"] if value else []
+    return value
+
+
+InDoubt: TypeAlias = Literal["retry", "fail", "ask"]
+"""What is done with a tool call that was under way when a run was interrupted."""
 
 Url: TypeAlias = Annotated[str, AfterValidator(_as_url)]
 
@@ -161,10 +171,13 @@ class SourceBase(ConfigModel):
     the tool itself says, else 300."""
     error_when: OneOrMany[ErrorWhen] = ()
     """Results that count as errors though the tool says otherwise; any one is enough."""
-    idempotent: OneOrMany[str] = ()
-    """Globs over the tools' own names: a call of these whose outcome is unknown (no answer in
-    time, a server that died) is made once more. Tools that an MCP server itself marks as
-    idempotent or read-only need not be named."""
+    idempotent: Annotated[OneOrMany[str], BeforeValidator(_as_globs)] = ()
+    """Globs over the tools' own names, or `true` for all: a call of these whose outcome is
+    unknown (no answer in time, a server that died, a run that was killed) is made once more.
+    Tools that an MCP server itself marks as idempotent or read-only need not be named."""
+    in_doubt: InDoubt = "fail"
+    """What is done when a run goes on that was interrupted during a call: `fail` stops it with
+    an error that names the call, `retry` makes it again, `ask` asks a human."""
 
     @classmethod
     def normalised(cls, data: dict[str, object]) -> dict[str, object]:

@@ -8,8 +8,12 @@ DevallError                 code, exit_code, hint
   RunError                  the run went wrong (1)
     NodeError               which node; the cause is __cause__
     FunctionError           a condition or processor of an edge raised
+    JournalError            what was done cannot be kept: a full disk, a locked file
+      RunTakenOver          another process has gone on with the run
+    NotRecorded             a replay wants what its recording does not hold
     ModelError
       ModelRefused          repeating cannot help: 400, 401, 403, 404, quota
+        ContextOverflow     the request is longer than the model's window
       ModelUnavailable      repeating may help: 429, 5xx, connection, timeout
       BadModelResponse      an answer that is no answer
     ToolError
@@ -17,7 +21,9 @@ DevallError                 code, exit_code, hint
       ToolArguments         arguments that do not fit
       ToolFailed            the tool ran and failed
       ToolTimeout           outcome unknown
+    ToolInDoubt             a call that was under way when the run was interrupted
     LimitReached            a bound of the file or the command line (5 for money, else 6)
+    PromptTooLong           a request that cannot fit the model's window; it was not sent
     NoProgress              an agent repeats itself
     OutputTruncated         a model's tool calls were cut off, and again
   AnswerNeeded              a human's answer is missing (75)
@@ -32,6 +38,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
+
+from devall.core.usage import TokenUsage
 
 if TYPE_CHECKING:
     from devall.core.diagnostics import Diagnostic
@@ -126,6 +134,50 @@ class FunctionError(RunError):
         )
 
 
+class JournalError(RunError):
+    """What was done cannot be kept; what was kept before stays."""
+
+    code = "journal"
+
+    def __init__(self, file: str, problem: str, *, hint: str = "") -> None:
+        super().__init__(
+            f"the journal {file} cannot be written: {problem}",
+            hint=hint or "make room or free the file, then go on with `devall resume`",
+        )
+
+
+class RunTakenOver(JournalError):
+    """Another process has gone on with the run since this one was last heard of."""
+
+    code = "taken_over"
+
+    def __init__(self, run_id: str, file: str) -> None:
+        RunError.__init__(
+            self,
+            f"run {run_id} was taken over by another process: nothing more is written to {file}",
+            hint=f"see how it went on: devall runs show {run_id}",
+        )
+
+
+class NotRecorded(RunError):
+    """A replay came to an effect that its recording does not hold; nothing was called."""
+
+    code = "not_recorded"
+
+    def __init__(self, key: str, nearest: str = "", difference: str = "") -> None:
+        self.key = key
+        self.nearest = nearest
+        """Key of the recorded step that is most like it; empty: there is none of its kind."""
+        self.difference = difference
+        """Lines of a diff from the nearest one's request to this one's."""
+        what = f"; nearest is {nearest}" if nearest else ""
+        lines = f":\n{difference}" if difference else ""
+        super().__init__(
+            f"the recording holds no {key}{what}{lines}",
+            hint="make the calls of that node anew with `--live NODE+`, or record a new run",
+        )
+
+
 class ModelError(RunError):
     """A model call failed."""
 
@@ -140,6 +192,7 @@ class ModelError(RunError):
         url: str = "",
         status: int | None = None,
         retry_after: float | None = None,
+        usage: TokenUsage | None = None,
         hint: str = "",
     ) -> None:
         self.provider = provider
@@ -148,6 +201,8 @@ class ModelError(RunError):
         self.status = status
         self.retry_after = retry_after
         """Seconds the endpoint asks to wait, where it said so."""
+        self.usage = usage
+        """What the attempt was charged all the same; None: nobody knows."""
         where = f" ({model} at {url})" if url else (f" ({model})" if model else "")
         super().__init__(text + where, hint=hint)
 
@@ -156,6 +211,12 @@ class ModelRefused(ModelError):
     """The endpoint refused, and would refuse again."""
 
     code = "model_refused"
+
+
+class ContextOverflow(ModelRefused):
+    """The endpoint says that the request is longer than the model's window."""
+
+    code = "context_length"
 
 
 class ModelUnavailable(ModelError):
@@ -200,23 +261,62 @@ class ToolTimeout(ToolError):
     code = "tool_timeout"
 
 
+class ToolInDoubt(RunError):
+    """A tool was called when the run was interrupted: whether it did its work is unknown."""
+
+    code = "in_doubt"
+
+    def __init__(self, tool: str, arguments: str, key: str) -> None:
+        self.tool = tool
+        self.key = key
+        shown = arguments if len(arguments) <= 300 else f"{arguments[:300]}..."
+        super().__init__(
+            f"tool {tool} was called with {shown} when the run was interrupted, and whether it"
+            " did its work is not known",
+            hint="look, then go on with `--in-doubt retry` (call it again) or `--in-doubt ask`;"
+            " for tools that may be repeated set `idempotent: true` on their source",
+        )
+
+
 class LimitReached(RunError):
     """A bound was reached; what was done is kept."""
 
     code = "limit_reached"
     exit_code = 6
 
-    def __init__(self, limit: str, bound: float, where: str = "", *, hint: str = "") -> None:
+    def __init__(
+        self, limit: str, bound: float, where: str = "", *, used: str = "", hint: str = ""
+    ) -> None:
         self.limit = limit
         self.bound = bound
         self.where = where
+        """What is bounded: `node S/X`, the name of a subgraph's node, `loop A, B`; empty: the
+        run."""
         place = f" of {where}" if where else ""
         super().__init__(
-            f"limit {limit}{place} reached ({bound:g})",
+            f"limit {limit}{place} reached ({bound:g})" + (f": {used}" if used else ""),
             hint=hint or f"raise `{limit}` if that much is meant",
         )
         if limit == "max_usd":
             self.exit_code = 5
+
+
+class PromptTooLong(RunError):
+    """A request cannot fit its model's window, whatever may be cut; it was not sent."""
+
+    code = "prompt_too_long"
+
+    def __init__(self, model: str, tokens: int, window: int, source: str) -> None:
+        self.model = model
+        self.tokens = tokens
+        self.window = window
+        super().__init__(
+            f"the prompt has about {tokens:,} tokens, and {source} leaves {window:,} for it"
+            f" (model {model}); it was not sent",
+            hint="make the inputs or `role` shorter (an upstream node could summarise), use a"
+            " smaller `context_window`, `max_result_chars` on the tools, fewer tools, or a model"
+            " with a larger window; `history.max_tokens` says how large it really is",
+        )
 
 
 class NoProgress(RunError):

@@ -8,8 +8,9 @@ from typing import Literal, Protocol
 
 from devall.core.events import Event
 from devall.core.messages import JsonValue, Message
+from devall.core.usage import Estimate
 
-StepKind = Literal["model", "tool", "human", "python", "memory", "clock"]
+StepKind = Literal["model", "tool", "human", "python", "memory", "clock", "edge", "tools"]
 CallKind = Literal["model_call", "tool_call"]
 
 
@@ -39,6 +40,7 @@ class Scope(Protocol):
         name: str,
         request: JsonValue,
         call: Callable[[], Awaitable[JsonValue]],
+        in_doubt: Callable[[], Awaitable[JsonValue]] | None = None,
     ) -> JsonValue:
         """The value of an effect: `call` is made unless the journal holds its result.
 
@@ -48,14 +50,16 @@ class Scope(Protocol):
                 the key is `path/name`.
             request: What decides the result, as JSON; its fingerprint goes with the key.
             call: Makes the effect; its value must be JSON.
+            in_doubt: Called instead where an earlier process had begun the effect and nobody
+                knows whether it was done; None = it may be made again.
         """
         ...
 
-    def allow(self, kind: CallKind, tokens: int = 0) -> None:
+    def allow(self, kind: CallKind, estimate: Estimate | None = None) -> None:
         """Check the limits of node and run before a call is made.
 
         Raises:
-            LimitReached: the call, or `tokens` more tokens, would go over a bound.
+            LimitReached: the call, or what it is estimated to use, would go over a bound.
         """
         ...
 

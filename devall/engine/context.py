@@ -7,13 +7,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from devall.core.events import Event, Sink, Warned
+from devall.core.events import Event, ModelCallFailed, ModelCallFinished, Sink, Warned
 from devall.core.messages import JsonValue, Message
 from devall.core.ports import CallKind, NodeResult, StepKind
+from devall.core.usage import Estimate
+from devall.engine.freshness import NO_CUTS, Cuts
+from devall.engine.ledger import Ledger
 from devall.engine.limits import Deadline, Meter, Price
-from devall.engine.steps import take_step
+from devall.engine.steps import Effect, take_step
 from devall.graph.model import Plan
-from devall.journal.base import Journal
+from devall.journal.base import Journal, Step, fingerprint
 
 NodeStatus = Literal["completed", "skipped", "failed", "running", "waiting", "cancelled"]
 
@@ -72,7 +75,15 @@ class Run:
     sinks: tuple[Sink, ...] = ()
     """Who is told of events; warnings are kept even if there is nobody."""
     price: Price | None = None
-    """What model calls cost, for limits on money."""
+    """What model calls cost; None: nobody knows."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """Sums what is used."""
+    unpriced: set[str] = field(default_factory=set[str])
+    """Models of which it was said that their price is unknown."""
+    redact: Callable[[JsonValue], JsonValue] | None = None
+    """Takes secrets out of what steps are known by; None: there are none."""
+    cuts: Cuts = NO_CUTS
+    """From where on the journal's steps do not count."""
     nodes: dict[str, NodeSummary] = field(default_factory=dict[str, NodeSummary])
     """By name: a node's id, `S/X` in a subgraph."""
     warnings: list[str] = field(default_factory=list[str])
@@ -83,6 +94,7 @@ class Run:
         if isinstance(event, Warned):
             where = f"node {event.node}: " if event.node else ""
             self.warnings.append(where + event.message)
+        self.ledger.note(event)
         for sink in self.sinks:
             sink(event)
 
@@ -99,37 +111,76 @@ class NodeScope:
     path: str
     meters: tuple[Meter, ...]
     deadlines: tuple[Deadline, ...] = ()
+    since: int = 0
+    """The epoch from which on the journal's steps count; a graph inside may raise it."""
 
     def emit(self, event: Event) -> None:
-        """Tell whoever listens; usage is counted on the way."""
-        for meter in self.meters:
-            unpriced = len(meter.unpriced)
-            meter.note(event)
-            if len(meter.unpriced) > unpriced:
-                text = "a model's price is unknown: `max_usd` cannot hold for it"
-                self.run.emit(
-                    Warned(path=self.path, code="unknown_price", message=text, node=self.node)
-                )
+        """Tell whoever listens; what a model call used is priced and counted on the way."""
+        if not isinstance(event, ModelCallFinished | ModelCallFailed):
+            self.run.emit(event)
+            return
+        event = self._priced(event)
         self.run.emit(event)
+        for meter in self.meters:
+            meter.note(event)
+        self._warn_of_bounds()
+
+    def _priced(self, event: ModelCallFinished | ModelCallFailed) -> Event:
+        """The event with what the call cost, where that is known."""
+        price = self.run.price
+        if price is None or event.usage is None or event.usd is not None:
+            return event
+        usd = price(event.provider, event.model, event.usage)
+        if usd is None and isinstance(event, ModelCallFinished) and event.answered_by:
+            # A deployment's own name says nothing; the endpoint names the model behind it.
+            usd = price(event.provider, event.answered_by, event.usage)
+        if usd is not None:
+            return replace(event, usd=usd)
+        if event.model not in self.run.unpriced:
+            self.run.unpriced.add(event.model)
+            text = f"model {event.model}: its price is unknown, its calls are in no sum of costs"
+            if any(meter.limits.max_usd is not None for meter in self.meters):
+                text += ", and `max_usd` cannot hold for it"
+            self._warn("unknown_price", text)
+        return event
+
+    def _warn_of_bounds(self) -> None:
+        for meter in self.meters:
+            for text in meter.news():
+                self._warn("limit_near", text)
+
+    def _warn(self, code: str, text: str) -> None:
+        self.run.emit(Warned(path=self.path, code=code, message=text, node=self.node))
 
     async def step(
         self,
         kind: StepKind,
         name: str,
         request: JsonValue,
-        call: Callable[[], Awaitable[JsonValue]],
+        call: Effect,
+        in_doubt: Effect | None = None,
     ) -> JsonValue:
         """The value of an effect, made at most once for each path and request."""
-        return await take_step(self.run.journal, f"{self.path}/{name}", kind, request, call)
+        mark = fingerprint(request, self.run.redact)
+        step = Step(f"{self.path}/{name}", kind, request, mark, self.since)
+        return await take_step(self.run.journal, step, call, in_doubt)
 
-    def allow(self, kind: CallKind, tokens: int = 0) -> None:
+    def allow(self, kind: CallKind, estimate: Estimate | None = None) -> None:
         """Check the limits of the node, its graphs and the run before a call.
 
         Raises:
             LimitReached: the call would go over one of them.
         """
+        usd, price = 0.0, self.run.price
+        if (
+            estimate is not None
+            and price is not None
+            and any(meter.limits.max_usd is not None for meter in self.meters)
+        ):
+            usd = price(estimate.provider, estimate.model, estimate.usage) or 0.0
         for meter in self.meters:
-            meter.allow(kind, tokens)
+            meter.allow(kind, self.path, estimate, usd)
+        self._warn_of_bounds()
 
     @contextmanager
     def waiting_for_human(self) -> Generator[None]:

@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import assert_never, cast
 
+from devall.config.nodes import LoopCounterNode
 from devall.core.errors import (
     AnswerNeeded,
     LimitReached,
@@ -24,14 +26,16 @@ from devall.core.events import (
     NodeFinished,
     NodeSkipped,
     NodeStarted,
+    Warned,
 )
 from devall.core.ids import node_path
-from devall.core.messages import Message
+from devall.core.messages import JsonValue, Message, from_json, to_json
 from devall.core.ports import NodeResult
 from devall.engine.answer import end_outputs, may_answer
-from devall.engine.context import NodeScope, NodeSummary, Run
+from devall.engine.context import EdgeRule, NodeScope, NodeSummary, Run
 from devall.engine.fanout import run_units
-from devall.engine.limits import Deadline, Meter
+from devall.engine.freshness import Freshness
+from devall.engine.limits import NEAR, Deadline, Meter, near_text
 from devall.engine.scheduler import (
     Command,
     Delivery,
@@ -62,21 +66,29 @@ class GraphRun:
         path: str = "",
         meters: tuple[Meter, ...] = (),
         deadlines: tuple[Deadline, ...] = (),
+        since: int = 0,
     ) -> None:
         self._run = run
         self._plan = plan
         self._name = name
         self._path = path
-        self._deadline = Deadline(plan.graph.limits.max_seconds)
+        limits = plan.graph.limits
+        self._where = name.removesuffix("/")
+        self._deadline = self._clock(limits.max_seconds, self._where)
         self._deadlines = (*deadlines, self._deadline)
-        self.meter = Meter(plan.graph.limits, name.removesuffix("/"), run.price)
-        self._meters = (*meters, self.meter)
+        self._meters = (*meters, Meter(limits, self._where)) if limits.is_bounding else meters
+        bounded = [node for node in plan.nodes if node.config.limits.is_bounding]
         self._node_meters = {
-            node.index: Meter(node.config.limits, f"node {name}{node.id}", run.price)
-            for node in plan.nodes
-            if "limits" in node.config.model_fields_set
+            node.index: Meter(node.config.limits, f"node {name}{node.id}") for node in bounded
         }
+        self._node_clocks = {
+            node.index: self._clock(node.config.limits.max_seconds, f"node {name}{node.id}")
+            for node in bounded
+        }
+        self._long_loops: set[tuple[int, ...]] = set()
+        """Loops of which it was said that their bound is near."""
         self._parts = run.assemble(plan, name)
+        self.freshness = Freshness(plan, run.cuts, name, since) if run.cuts.nodes or since else None
         self._scheduler = Scheduler(plan)
         self._group: asyncio.TaskGroup | None = None
         self._questions: list[tuple[str, str]] = []
@@ -87,6 +99,14 @@ class GraphRun:
         self._at_once = [self._never_waits(node) for node in plan.nodes]
         for node in plan.nodes:
             run.nodes.setdefault(name + node.id, NodeSummary())
+
+    def _clock(self, seconds: float | None, where: str) -> Deadline:
+        def say() -> None:
+            bound = seconds or 0
+            text = near_text("max_seconds", NEAR * bound, bound, where)
+            self._run.emit(Warned(path=self._path, code="limit_near", message=text))
+
+        return Deadline(seconds, say)
 
     def _never_waits(self, node: PlanNode) -> bool:
         """Whether neither the node nor what happens along its edges ever waits for anything."""
@@ -106,11 +126,10 @@ class GraphRun:
             LimitReached: a bound of the graph was reached.
             AnswerNeeded: all that could run has run; the rest waits for humans.
         """
-        limits = self._plan.graph.limits
-        where = self.meter.where
+        bound = self._plan.graph.limits.max_seconds or 0
         try:
             async with (
-                self._deadline.within(LimitReached("max_seconds", limits.max_seconds or 0, where)),
+                self._deadline.within(LimitReached("max_seconds", bound, self._where)),
                 asyncio.TaskGroup() as self._group,
             ):
                 await self._carry_out(self._scheduler.start(task))
@@ -143,6 +162,7 @@ class GraphRun:
                 case Skipped():
                     self._skip(command)
                 case RoundStarted():
+                    self._watch_rounds(command)
                     if self._run.sinks:
                         names = self._plan.names(command.loop)
                         self._run.emit(LoopRound(path=self._path, loop=names, round=command.round))
@@ -158,6 +178,20 @@ class GraphRun:
         node = self._plan.nodes[command.node]
         if self._run.sinks and not self._run.nodes[self._name + node.id].runs:
             self._run.emit(NodeSkipped(path=self._path, node=self._name + node.id))
+
+    def _watch_rounds(self, command: RoundStarted) -> None:
+        """Warn once of a loop that comes near its bound; a counter in it would end it anyway."""
+        limits = self._plan.graph.limits
+        loop, bound = command.loop, limits.max_loop_iterations
+        if command.round < NEAR * bound or limits.on_loop_limit == "continue" or bound == 1:
+            return
+        if loop in self._long_loops:
+            return
+        self._long_loops.add(loop)
+        if not any(isinstance(self._plan.nodes[n].config, LoopCounterNode) for n in loop):
+            where = f"loop {', '.join(self._plan.names(loop))}"
+            text = near_text("max_loop_iterations", command.round, bound, where)
+            self._run.emit(Warned(path=self._path, code="limit_near", message=text))
 
     def _loop_ended(self, command: LoopEnded) -> None:
         names = self._plan.names(command.loop)
@@ -201,7 +235,10 @@ class GraphRun:
                 summary.status = "completed" if summary.runs else "skipped"
                 self._skip(Skipped(node.index))
                 return self._scheduler.finished(node.index, ())
-            deliveries = await self._fire(node, result.outputs)
+            over = _gone_over(scope)
+            if over is not None and self._is_continued(node, scope, over):
+                return self._failed(node, scope, start.visit, began, over)
+            deliveries = [] if over else await self._fire(node, scope, result.outputs)
         except asyncio.CancelledError:
             summary.status = "cancelled"
             raise
@@ -214,10 +251,15 @@ class GraphRun:
         except Exception as error:  # noqa: BLE001 - a node's run is a boundary
             return self._failed(node, scope, start.visit, began, error)
         summary.status = "completed"
+        if self.freshness is not None:
+            self.freshness.ended(node.index, scope.since)
         if result.outputs and node.index in self._may_answer:
             self.outputs[node.index] = result.outputs
         if run.sinks:
             self._tell(node, scope, start.visit, time.perf_counter() - began, result, deliveries)
+        if over is not None:
+            # The reply is kept: the node has finished, and nothing follows.
+            raise NodeError(scope.node, scope.path, over) from over
         return self._scheduler.finished(node.index, deliveries, _own_words(node, result))
 
     def _scope(self, node: PlanNode, visit: int) -> NodeScope:
@@ -225,30 +267,42 @@ class GraphRun:
         if node.index in self._node_meters:
             meters = (*meters, self._node_meters[node.index])
         path = node_path(self._path, node.id, visit)
-        return NodeScope(self._run, self._name + node.id, path, meters, self._deadlines)
+        since = self.freshness.since(node.index) if self.freshness else 0
+        return NodeScope(self._run, self._name + node.id, path, meters, self._deadlines, since)
 
     async def _in_time(
         self, node: PlanNode, scope: NodeScope, start: Start, summary: NodeSummary
     ) -> NodeResult | None:
-        """The node's run, or that of all its units, within its timeout; None: no unit at all."""
+        """The node's run, or that of all its units, within its time; None: no unit at all."""
         deadline = Deadline(node.config.timeout)
-        scope = NodeScope(
-            scope.run, scope.node, scope.path, scope.meters, (*scope.deadlines, deadline)
-        )
+        bound = node.config.limits.max_seconds
+        scope.deadlines = (*scope.deadlines, deadline)
         executor = self._parts.executors[node.index]
         dynamic = self._plan.dynamics.get(node.index)
 
         async def run_unit(layer: int, number: int, seen: Sequence[Message]) -> NodeResult:
             summary.runs += 1
-            return await executor.run(scope.unit(number, layer), seen)
+            unit = scope.unit(number, layer)
+            result = await executor.run(unit, seen)
+            scope.since = max(scope.since, unit.since)
+            return result
 
-        async with deadline.within(NodeTimeout(node.config.timeout or 0)):
+        async with AsyncExitStack() as times:
+            if bound is not None:
+                clock = self._node_clocks[node.index]  # of all runs of the node together
+                scope.deadlines = (*scope.deadlines, clock)
+                reached = LimitReached("max_seconds", bound, f"node {scope.node}")
+                await times.enter_async_context(clock.within(reached))
+            timeout = NodeTimeout(node.config.timeout or 0)
+            await times.enter_async_context(deadline.within(timeout))
             if dynamic is None:
                 summary.runs += 1
                 return await executor.run(scope, start.messages)
             return await run_units(dynamic, start.messages, start.units, run_unit)
 
-    async def _fire(self, node: PlanNode, outputs: Sequence[Message]) -> list[Delivery]:
+    async def _fire(
+        self, node: PlanNode, scope: NodeScope, outputs: Sequence[Message]
+    ) -> list[Delivery]:
         """What goes along which edge: by output, then in the order of the file."""
         found: list[Delivery] = []
         rules = self._parts.rules
@@ -258,7 +312,10 @@ class GraphRun:
                 rule = rules[index]
                 carried: Message | None = message
                 if rule is not None:
-                    carried = await rule(message)
+                    if rule.immediate:
+                        carried = await rule(message)
+                    else:
+                        carried = await _decided(rule, scope, f"edge:{index}.{at}", message)
                     if carried is None:
                         continue
                 arriving = _arriving(carried, edge) if edge.config.carry_data else None
@@ -272,8 +329,7 @@ class GraphRun:
         self._run.nodes[scope.node].status = "failed"
         own = isinstance(error, NodeError)
         failure = error if own else NodeError(scope.node, scope.path, error)
-        for_all = isinstance(error, LimitReached) and error.where != f"node {scope.node}"
-        continued = node.config.on_error == "continue" and not for_all
+        continued = self._is_continued(node, scope, failure.cause)
         self._run.emit(
             NodeFailed(
                 path=scope.path,
@@ -291,6 +347,15 @@ class GraphRun:
         if own:
             raise error
         raise failure from error
+
+    def _is_continued(self, node: PlanNode, scope: NodeScope, cause: BaseException) -> bool:
+        """Whether the run goes on without the node: not where a bound of more than it is met."""
+        if node.config.on_error != "continue":
+            return False
+        if not isinstance(cause, LimitReached):
+            return True
+        bounded = cause.where.removeprefix("node ")
+        return bool(bounded) and not scope.node.startswith(f"{bounded}/")
 
     def _tell(
         self,
@@ -321,6 +386,26 @@ class GraphRun:
                     edge=delivery.edge,
                 )
             )
+
+
+async def _decided(rule: EdgeRule, scope: NodeScope, name: str, message: Message) -> Message | None:
+    """What a rule of the user's code makes of a message, as a step: it may decide by anything."""
+
+    async def call() -> JsonValue:
+        carried = await rule(message)
+        return None if carried is None else to_json(carried)
+
+    value = await scope.step("edge", name, to_json(message), call)
+    return None if value is None else from_json(value)
+
+
+def _gone_over(scope: NodeScope) -> LimitReached | None:
+    """The bound that the run of the node went over with what it has done, if any."""
+    for meter in scope.meters:
+        over = meter.over(scope.path)
+        if over is not None:
+            return over
+    return None
 
 
 def _own_words(node: PlanNode, result: NodeResult) -> Sequence[Message]:
@@ -367,6 +452,9 @@ async def run_inside(
         path=scope.path,
         meters=scope.meters,
         deadlines=scope.deadlines,
+        since=scope.since,
     )
     await graph.complete(task)
+    if graph.freshness is not None:
+        scope.since = max(scope.since, graph.freshness.newest)
     return end_outputs(plan, graph.outputs)

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 
+from devall.core.errors import AnswerNeeded
 from devall.core.messages import JsonValue
-from devall.core.ports import StepKind
-from devall.journal.base import Journal, StepRecord, fingerprint
+from devall.journal.base import Journal, Step, StepRecord
+
+Effect = Callable[[], Awaitable[JsonValue]]
 
 
 async def take_step(
-    journal: Journal,
-    key: str,
-    kind: StepKind,
-    request: JsonValue,
-    call: Callable[[], Awaitable[JsonValue]],
+    journal: Journal, step: Step, call: Effect, in_doubt: Effect | None = None
 ) -> JsonValue:
     """The value of an effect: from the journal if it was done before, else by doing it.
 
     A recorded value counts only if it came from the same request: a workflow that was edited
     in between makes the effect anew.
+
+    Args:
+        journal: Where steps are kept.
+        step: What is wanted.
+        call: Makes the effect.
+        in_doubt: Does what is right where the effect was begun in an earlier process and may
+            have been done; None = it may be made again. That it begins is kept only if this
+            is given.
     """
-    mark = fingerprint(request)
-    known = await journal.find(key)
-    if known is not None and known.fingerprint == mark:
+    known = await journal.find(step)
+    if known is not None and known.state == "done":
         return known.value
-    value = await call()
-    await journal.append(StepRecord(key, kind, mark, value))
+    began = time.monotonic()
+    if in_doubt is not None and known is not None:
+        call = in_doubt
+    elif in_doubt is not None:
+        await journal.begin(step)
+    try:
+        value = await call()
+    except AnswerNeeded:
+        if in_doubt is not None and step.kind != "human":
+            # Whoever asks a human from within has not done what it was called for.
+            await journal.append(_record(step, None, began, "void"))
+        raise
+    await journal.append(_record(step, value, began))
     return value
+
+
+def _record(step: Step, value: JsonValue, began: float, state: str = "done") -> StepRecord:
+    return StepRecord(
+        step.key,
+        step.kind,
+        step.fingerprint,
+        value,
+        "void" if state == "void" else "done",
+        step.request,
+        time.monotonic() - began,
+        time.time(),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devall.journal.base import StepRecord
+from devall.journal.base import Step, StepRecord
 
 
 class MemoryJournal:
@@ -11,11 +11,17 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._records: dict[str, StepRecord] = {}
 
-    async def find(self, key: str) -> StepRecord | None:
-        """What was done under that key, if anything."""
-        return self._records.get(key)
+    async def find(self, step: Step, /) -> StepRecord | None:
+        """What was done under that key for the same request, if anything."""
+        known = self._records.get(step.key)
+        if known is None or known.fingerprint != step.fingerprint or known.state == "void":
+            return None
+        return known
 
-    async def append(self, record: StepRecord) -> None:
+    async def begin(self, step: Step, /) -> None:
+        """Nothing outlives the process: there is nobody who would have to know."""
+
+    async def append(self, record: StepRecord, /) -> None:
         """Keep a step."""
         self._records[record.key] = record
 

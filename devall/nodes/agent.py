@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 from devall.agents.answers import AnswerSchema
 from devall.agents.calls import Tools
+from devall.agents.gates import Gates
 from devall.agents.recall import Attached
 from devall.agents.turns import Agent
+from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
 from devall.config.nodes import AgentNode
 from devall.core.errors import SetupError
@@ -23,8 +24,16 @@ from devall.memory.base import MemoryStore
 from devall.models.base import AttachmentReader, ModelChoice, ModelSource
 
 
+class OpenableTools(Tools, Protocol):
+    """Tools that their user closes."""
+
+    async def aclose(self) -> None:
+        """Let go of what was opened."""
+        ...
+
+
 class AgentExecutor:
-    """Runs one agent of a graph; its tools are opened at its first run and kept for the others."""
+    """Runs one agent of a graph; its tools are opened when they are needed, and kept."""
 
     def __init__(
         self,
@@ -32,9 +41,11 @@ class AgentExecutor:
         *,
         models: ModelSource,
         choice: ModelChoice | None = None,
-        tools: AbstractAsyncContextManager[Tools] | None = None,
+        tools: OpenableTools | None = None,
         memories: Mapping[str, MemoryStore] | None = None,
         attachments: AttachmentReader | None = None,
+        keep_text: KeepText | None = None,
+        gates: Gates | None = None,
         base: Path | None = None,
     ) -> None:
         """Bind the node to what it works with; nothing is opened yet.
@@ -43,9 +54,11 @@ class AgentExecutor:
             node: As the workflow has it.
             models: Gives the model, at the first run.
             choice: Which model; None = the one that the file names.
-            tools: The node's tools, not yet entered; None where it has no sources.
+            tools: The node's tools, not yet opened; None where it has no sources.
             memories: The graph's stores by name.
             attachments: Reads the run's attachments.
+            keep_text: Keeps a text as an attachment of the run.
+            gates: The ways to endpoints, shared by the agents of the run.
             base: Where the path of an `output_schema` begins: the folder of the file.
         """
         self._node = node
@@ -54,6 +67,8 @@ class AgentExecutor:
         self._tools = tools
         self._memories = memories or {}
         self._attachments = attachments
+        self._keep_text = keep_text
+        self._gates = gates or Gates()
         self._base = base or Path()
         self._agent: Agent | None = None
         self._opening = asyncio.Lock()
@@ -74,7 +89,7 @@ class AgentExecutor:
         """Let go of the tools; the model and the memories are shared and stay open."""
         if self._agent is not None and self._tools is not None:
             self._agent = None
-            await self._tools.__aexit__(None, None, None)
+            await self._tools.aclose()
 
     async def _opened(self, scope: Scope) -> Agent:
         config = self._node.config
@@ -90,15 +105,16 @@ class AgentExecutor:
         ]
         for bound in memories:
             await bound.store.open()
-        tools = None if self._tools is None else await self._tools.__aenter__()
         return Agent(
             self._node.id,
             config,
             model,
-            tools=tools,
+            tools=self._tools,
             memories=memories,
             schema=schema,
             attachments=self._attachments,
+            keep_text=self._keep_text,
+            gate=self._gates.at(model.provider, model.url),
         )
 
     def _store(self, name: str) -> MemoryStore:
@@ -137,4 +153,5 @@ def choice_of(config: AgentConfig) -> ModelChoice:
         config.params.protocol,
         config.params.timeout,
         config.params.tool_mode,
+        None if config.params.images == "auto" else config.params.images,
     )

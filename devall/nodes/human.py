@@ -31,12 +31,13 @@ class HumanExecutor:
         question = Question(scope.node, scope.path, self._config.description, tuple(inputs))
         request = {"question": question.text, "inputs": [message.text for message in inputs]}
 
+        scope.emit(HumanAsked(path=scope.path, node=scope.node, question=question.text))
+
         async def ask() -> str:
-            scope.emit(HumanAsked(path=scope.path, node=scope.node, question=question.text))
             with scope.waiting_for_human():
                 return await self._answer(question)
 
-        answer: str = await scope.step("human", "answer", request, ask)
+        answer: str = await scope.step("human", "answer", request, ask, in_doubt=ask)
         scope.emit(HumanAnswered(path=scope.path, node=scope.node, answer=answer))
         return NodeResult((user(answer, self._node),))
 

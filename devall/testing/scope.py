@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from devall.core.events import Event
 from devall.core.messages import JsonValue
 from devall.core.ports import CallKind, StepKind
+from devall.core.usage import Estimate
 
 
 @dataclass(slots=True)
@@ -28,9 +29,10 @@ class PlainScope:
         name: str,  # noqa: ARG002 - the port's name
         request: JsonValue,  # noqa: ARG002 - the port's name
         call: Callable[[], Awaitable[JsonValue]],
+        in_doubt: Callable[[], Awaitable[JsonValue]] | None = None,  # noqa: ARG002 - the port's
     ) -> JsonValue:
         """Make the effect."""
         return await call()
 
-    def allow(self, kind: CallKind, tokens: int = 0) -> None:
+    def allow(self, kind: CallKind, estimate: Estimate | None = None) -> None:
         """Nothing is bounded."""

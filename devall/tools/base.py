@@ -9,6 +9,11 @@ from typing import Protocol, runtime_checkable
 from devall.core.messages import NOTHING, JsonValue, Part, TextPart
 from devall.core.ports import Scope
 
+IDEMPOTENT = "idempotent"
+"""In a tool's metadata: the workflow or the function says that a call may be repeated."""
+IN_DOUBT = "in_doubt"
+"""In a tool's metadata: what is done with a call that an interrupted run leaves in doubt."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
@@ -21,6 +26,12 @@ class ToolSpec:
     """JSON Schema of the arguments: an object."""
     metadata: Mapping[str, JsonValue] = NOTHING
     """`source` (function, mcp), `server`, `mode` (remote, local), `original_name`, ..."""
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a call may be made twice: it changes nothing, or nothing the second time."""
+        marks = ("readOnlyHint", "idempotentHint", IDEMPOTENT)
+        return any(self.metadata.get(mark) is True for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)

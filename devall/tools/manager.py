@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from devall.config.tools import (
     AUTO_PREFIX,
     DEFAULT_SECONDS,
     FunctionSource,
+    InDoubt,
     McpLocalSource,
     McpRemoteSource,
     ToolSource,
@@ -30,6 +32,7 @@ from devall.tools.arguments import parse_arguments
 from devall.tools.base import ToolResult, Toolset, ToolSpec
 from devall.tools.combined import CombinedToolset, Source
 from devall.tools.context import MORE_TIME
+from devall.tools.doubt import MarkedToolset, policy_of, settle
 from devall.tools.filtered import FilteredToolset
 from devall.tools.functions import FunctionToolset
 from devall.tools.judged import JudgedToolset
@@ -64,6 +67,7 @@ class ToolManager:
         node: str = "",
         path: str = "",
         environment: Mapping[str, str] | None = None,
+        in_doubt: InDoubt | None = None,
     ) -> None:
         """Bind a node to its sources; nothing is opened yet.
 
@@ -82,6 +86,8 @@ class ToolManager:
             path: Logical path of the node's run, for warnings.
             environment: Where function tools find their settings and keys; None = the
                 environment of devall.
+            in_doubt: What is done with calls that an interrupted run leaves in doubt; None =
+                what their source says.
 
         Raises:
             UsageError: a mapping is no source.
@@ -101,6 +107,9 @@ class ToolManager:
         self._node = node
         self._path = path
         self._environment = environment
+        self._in_doubt = in_doubt
+        self._opening = asyncio.Lock()
+        self._is_open = False
         self._outside = Outside(node, path, emit)
         known = read_sources(sources)
         self._has_servers = any(not isinstance(each, FunctionSource) for each in known)
@@ -112,6 +121,21 @@ class ToolManager:
         Raises:
             SetupError: required sources cannot be used, or two tools have the same name.
         """
+        await self.ready()
+        return self
+
+    async def ready(self) -> None:
+        """Open all sources at once, unless they are open.
+
+        Raises:
+            SetupError: required sources cannot be used, or two tools have the same name.
+        """
+        async with self._opening:
+            if not self._is_open:
+                await self._open()
+                self._is_open = True
+
+    async def _open(self) -> None:
         try:
             await self._tools.open()
         except BaseException:
@@ -122,7 +146,6 @@ class ToolManager:
                 "tool_source_left_out",
                 f"{source.label} cannot be used and is left out (`required: false`): {error}",
             )
-        return self
 
     async def __aexit__(
         self,
@@ -130,6 +153,11 @@ class ToolManager:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        self._is_open = False
         try:
             await self._tools.aclose()
         finally:
@@ -202,6 +230,15 @@ class ToolManager:
             text = f"{error} ({hint})" if hint else str(error)
             return ToolResult((TextPart(text),), is_error=True)
 
+    async def settle(self, call: ToolCall, spec: ToolSpec, scope: Scope) -> ToolResult | None:
+        """What a call gives that an interrupted run left in doubt; None: make it again.
+
+        Raises:
+            ToolInDoubt: the policy is to fail.
+            AnswerNeeded: a human has to decide, and nobody can be asked.
+        """
+        return await settle(self._in_doubt or policy_of(spec), call, scope, self._human)
+
     def _has_own(self, name: str) -> bool:
         return any(spec.name == name for spec in self._tools.offered)
 
@@ -221,6 +258,8 @@ class ToolManager:
             toolset = FilteredToolset(toolset, source.include, source.exclude)
         if source.error_when:
             toolset = JudgedToolset(toolset, source.error_when)
+        if source.idempotent or source.in_doubt != "fail":
+            toolset = MarkedToolset(toolset, source.idempotent, source.in_doubt)
         toolset = LimitedToolset(toolset, source.max_result_chars, self._workspace)
         if prefix := prefix_of(source):
             toolset = PrefixedToolset(toolset, prefix)

@@ -13,6 +13,7 @@ from devall.core.errors import UsageError
 from devall.core.events import Event, Sink
 from devall.core.messages import JsonValue
 from devall.core.ports import CallKind, StepKind
+from devall.core.usage import Estimate
 from devall.workspace import Workspace, private_folder
 
 SourceLike = ToolSource | Mapping[str, JsonValue]
@@ -40,11 +41,12 @@ class Outside:
         name: str,  # noqa: ARG002
         request: JsonValue,  # noqa: ARG002
         call: Callable[[], Awaitable[JsonValue]],
+        in_doubt: Callable[[], Awaitable[JsonValue]] | None = None,  # noqa: ARG002 - the port's
     ) -> JsonValue:
         """The value of the call, which is made each time."""
         return await call()
 
-    def allow(self, kind: CallKind, tokens: int = 0) -> None:
+    def allow(self, kind: CallKind, estimate: Estimate | None = None) -> None:
         """Everything is allowed."""
 
 

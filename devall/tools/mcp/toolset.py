@@ -209,6 +209,7 @@ class _Call:
         self._server = server
         self._human = human
         self._warn = warn
+        self._asked = 0
 
     def progress(self, progress: float, total: float | None, message: str) -> None:
         self._scope.emit(
@@ -243,7 +244,9 @@ class _Call:
         async def ask(text: str) -> str:
             if self._human is None:
                 raise AnswerNeeded([(asker or self._scope.path, text)])
-            return await ask_human(self._human, self._scope, text, asker)
+            self._asked += 1
+            name = f"{self._call_id}.{self._asked}"
+            return await ask_human(self._human, self._scope, text, name, asker)
 
         try:
             return await answered(question, server, ask)

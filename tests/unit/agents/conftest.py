@@ -18,6 +18,7 @@ from devall.core.errors import LimitReached, ToolError
 from devall.core.events import Event
 from devall.core.messages import JsonValue, Message, Part, TextPart, ToolCall, user
 from devall.core.ports import CallKind, NodeResult, Scope, StepKind
+from devall.core.usage import Estimate
 from devall.models.base import ChatRequest, ModelChoice
 from devall.testing.recorder import Recorder
 from devall.testing.script import Answer, ReplyLike
@@ -39,7 +40,7 @@ class MemoryScope:
     path: str = "/A@1"
     recorder: Recorder = field(default_factory=Recorder)
     allowed: dict[CallKind, int] = field(default_factory=dict)
-    estimates: list[int] = field(default_factory=list)
+    estimates: list[Estimate] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     kinds: dict[str, StepKind] = field(default_factory=dict)
 
@@ -52,6 +53,7 @@ class MemoryScope:
         name: str,
         request: JsonValue,
         call: Callable[[], Awaitable[JsonValue]],
+        in_doubt: Callable[[], Awaitable[JsonValue]] | None = None,
     ) -> JsonValue:
         assert name not in self.kinds, f"step {name} twice"
         self.kinds[name] = kind
@@ -63,12 +65,12 @@ class MemoryScope:
         self.journal[name] = (asked, value)
         return json.loads(value)
 
-    def allow(self, kind: CallKind, tokens: int = 0) -> None:
+    def allow(self, kind: CallKind, estimate: Estimate | None = None) -> None:
         if kind in self.bounds and self.allowed.get(kind, 0) >= self.bounds[kind]:
             raise LimitReached(f"max_{kind}s", self.bounds[kind])
         self.allowed[kind] = self.allowed.get(kind, 0) + 1
-        if kind == "model_call":
-            self.estimates.append(tokens)
+        if estimate is not None:
+            self.estimates.append(estimate)
 
 
 class FunctionTools:
@@ -79,6 +81,12 @@ class FunctionTools:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(ToolSpec(n, "", self._schema(f)) for n, f in self._functions.items())
+
+    async def ready(self) -> None:
+        pass
+
+    async def settle(self, call: ToolCall, spec: ToolSpec, scope: Scope) -> ToolResult | None:
+        return None
 
     async def call(self, call: ToolCall, scope: Scope) -> ToolResult:
         function = self._functions.get(call.name)

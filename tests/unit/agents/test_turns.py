@@ -251,10 +251,15 @@ async def test_a_limit_on_model_calls_holds_before_the_call(played, new_scope):
 
 
 async def test_each_model_call_is_announced_with_an_estimate_of_its_tokens(played, scope):
-    agent = played([calls(("square", {"x": 1})), "ok"], tools={"square": square})
+    usage = {"prompt_tokens": 520, "completion_tokens": 9}
+    first = {**calls(("square", {"x": 1})), "usage": usage}
+    agent = played([first, "ok"], tools={"square": square}, config={"params": {"max_tokens": 30}})
     await agent.run(scope, "word " * 400)
-    assert [400 < estimate < 700 for estimate in scope.estimates] == [True, True]
-    assert scope.estimates[0] < scope.estimates[1]
+    read = [estimate.usage.input_tokens for estimate in scope.estimates]
+    assert [400 < tokens < 700 for tokens in read] == [True, True]
+    assert read[0] < read[1]
+    assert {estimate.usage.output_tokens for estimate in scope.estimates} == {30}
+    assert {(estimate.provider, estimate.model) for estimate in scope.estimates} == {("openai", "m")}
 
 
 async def test_a_limit_reached_within_a_batch_keeps_what_was_done(played, new_scope):
@@ -271,7 +276,10 @@ async def test_a_limit_reached_within_a_batch_keeps_what_was_done(played, new_sc
         await agent.run(scope, "go")
     assert done == [0, 1]
     assert len(scope.recorder.of(ToolCallFinished)) == 2
-    assert sorted(scope.journal) == ["turn:1", "turn:1/tool:call_m_1_0", "turn:1/tool:call_m_1_1"]
+    assert [key for key, kind in scope.kinds.items() if kind == "tool"] == [
+        "turn:1/tool:call_m_1_0",
+        "turn:1/tool:call_m_1_1",
+    ]
 
 
 async def test_calls_cut_off_by_the_length_are_not_run(played, scope):
@@ -400,6 +408,7 @@ async def test_every_effect_is_a_step_under_its_logical_name(played, scope):
     agent = played(replies, tools={"square": square})
     await agent.run(scope, "go")
     assert scope.kinds == {
+        "turn:1/tools": "tools",
         "turn:1": "model",
         "turn:1/tool:call_m_1_0": "tool",
         "turn:1/tool:call_m_1_1": "tool",
@@ -420,7 +429,7 @@ async def test_a_run_that_is_replayed_calls_nothing_and_gives_the_same(played, n
     assert [e.replayed for e in second.recorder.of(ModelCallFinished)] == [True, True]
     assert [e.replayed for e in second.recorder.of(ToolCallFinished)] == [True, True]
     assert not second.recorder.of(ModelCallStarted)
-    assert not second.recorder.of(ToolCallStarted)
+    assert [e.arguments for e in second.recorder.of(ToolCallStarted)] == [{"x": 1}, {"x": 2}]
     assert [e.usage for e in second.recorder.of(ModelCallFinished)] == [
         e.usage for e in first.recorder.of(ModelCallFinished)
     ]

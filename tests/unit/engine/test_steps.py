@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 from devall.engine.steps import take_step
-from devall.journal.base import fingerprint
+from devall.journal.base import Step, fingerprint
 from devall.journal.memory import MemoryJournal
+
+
+def step(key: str, request: object) -> Step:
+    return Step(key, "model", request, fingerprint(request))
 
 
 class Effect:
@@ -24,22 +28,22 @@ class Effect:
 async def test_a_step_is_made_once_and_its_value_comes_from_the_journal_ever_after() -> None:
     journal, effect = MemoryJournal(), Effect({"text": "x"})
     for _ in range(3):
-        assert await take_step(journal, "/A@1/turn:1", "model", {"q": 1}, effect) == {"text": "x"}
+        assert await take_step(journal, step("/A@1/turn:1", {"q": 1}), effect) == {"text": "x"}
     assert effect.made == 1
     assert [record.key for record in journal.records] == ["/A@1/turn:1"]
 
 
 async def test_another_request_under_the_same_key_is_made_anew() -> None:
     journal, effect = MemoryJournal(), Effect("x")
-    await take_step(journal, "/A@1/turn:1", "model", {"prompt": "old"}, effect)
-    await take_step(journal, "/A@1/turn:1", "model", {"prompt": "new"}, effect)
+    await take_step(journal, step("/A@1/turn:1", {"prompt": "old"}), effect)
+    await take_step(journal, step("/A@1/turn:1", {"prompt": "new"}), effect)
     assert effect.made == 2
 
 
 async def test_the_same_request_under_another_key_is_another_step() -> None:
     journal, effect = MemoryJournal(), Effect("x")
-    await take_step(journal, "/A@1/turn:1", "model", {}, effect)
-    await take_step(journal, "/A@2/turn:1", "model", {}, effect)
+    await take_step(journal, step("/A@1/turn:1", {}), effect)
+    await take_step(journal, step("/A@2/turn:1", {}), effect)
     assert effect.made == 2
 
 

@@ -52,7 +52,7 @@ class Scope:
 
     def allow(self, kind: str, tokens: int = 0) -> None: ...
 
-    async def step(self, kind: str, name: str, request: Any, call: Any) -> Any:
+    async def step(self, kind: str, name: str, request: Any, call: Any, **_: Any) -> Any:
         return await call()
 
 
@@ -62,7 +62,7 @@ async def test_the_user_is_asked_and_the_answer_given_back():
     scope = Scope()
     result = await tools.call("call_user", {"instruction": "Which colour?"}, scope, "c1")
     assert result.text == "blue"
-    assert human.asked == [Question("A", "/A@1", "Which colour?")]
+    assert human.asked == [Question("A", "/A@1/ask:c1.1", "Which colour?")]
     assert [type(event) for event in scope.recorder.events] == [HumanAsked, HumanAnswered]
 
 

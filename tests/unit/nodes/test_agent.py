@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from devall.agents.calls import Tools
 from devall.config.nodes import AgentNode
 from devall.core.errors import ModelRefused, SetupError
 from devall.core.events import ToolCallFinished, ToolCallStarted, Warned
@@ -48,31 +47,40 @@ def node_of(**config: Any) -> AgentNode:
 
 
 class Opened:
-    """A node's tools that say when they are opened and closed."""
+    """The toolset of a node that says when it is opened and closed."""
 
-    def __init__(self, inner: ToolManager) -> None:
+    def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.log: list[str] = []
 
-    async def __aenter__(self) -> Tools:
+    async def open(self) -> None:
         self.log.append("open")
         await asyncio.sleep(0)
-        return await self.inner.__aenter__()
+        await self.inner.open()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
         self.log.append("close")
-        await self.inner.__aexit__(None, None, None)
+        await self.inner.aclose()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
-def tools_of(node: AgentNode, base: Path) -> Opened:
-    return Opened(
-        ToolManager(
-            node.config.tooling,
-            functions=FunctionCatalog(None, shipped_functions()),
-            servers=McpServers(),
-            base=base,
-        )
-    )
+class Watched(ToolManager):
+    """A node's tools that say when their sources are opened and closed."""
+
+    def __init__(self, node: AgentNode, base: Path) -> None:
+        functions = FunctionCatalog(None, shipped_functions())
+        super().__init__(node.config.tooling, functions=functions, servers=McpServers(), base=base)
+        self._tools = Opened(self._tools)
+
+    @property
+    def log(self) -> list[str]:
+        return self._tools.log
+
+
+def tools_of(node: AgentNode, base: Path) -> Watched:
+    return Watched(node, base)
 
 
 async def run_once(

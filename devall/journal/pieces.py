@@ -1,0 +1,68 @@
+"""Large pieces of a run's requests and values: in the journal's file, or in files of their own."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devall.journal.payloads import LARGE
+from devall.workspace import private_folder, write_private
+
+FOLDER = "pieces"
+"""Within the run's folder."""
+
+
+@dataclass(slots=True)
+class Pieces:
+    """The pieces of one run."""
+
+    run: int
+    """Number of the run in the file."""
+    folder: Path
+    """The run's folder."""
+    _kept: set[str] = field(default_factory=set[str])
+
+    def write(self, database: sqlite3.Connection, new: Mapping[str, str], *, sync: bool) -> None:
+        """Write those that are not kept yet, large ones to a file before the row says so.
+
+        Raises:
+            OSError, sqlite3.Error: they cannot be written.
+        """
+        for name, text in new.items():
+            if name in self._kept:
+                continue
+            body: str | None = text
+            if len(text) > LARGE:
+                self._write_file(name, text.encode(), sync=sync)
+                body = None
+            database.execute(
+                "INSERT OR IGNORE INTO pieces(run, hash, body) VALUES(?, ?, ?)",
+                (self.run, name, body),
+            )
+
+    def note(self, names: Iterable[str]) -> None:
+        """Remember that these are committed."""
+        self._kept.update(names)
+
+    def read(self, database: sqlite3.Connection, name: str) -> str:
+        """The text of a piece.
+
+        Raises:
+            LookupError: there is none of that name.
+            OSError: its file is gone.
+        """
+        row = database.execute(
+            "SELECT body FROM pieces WHERE run = ? AND hash = ?", (self.run, name)
+        ).fetchone()
+        if row is None:
+            raise LookupError(f"piece {name} of run {self.run} is missing")
+        if row[0] is not None:
+            return str(row[0])
+        return (self.folder / FOLDER / name).read_text(encoding="utf-8")
+
+    def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
+        place = private_folder(self.folder / FOLDER) / name
+        if not place.exists():
+            write_private(place, data, sync=sync)
