@@ -6,14 +6,25 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from devall.agents.gates import Gate
 from devall.agents.history import answered
 from devall.agents.retry import complete_with_retry
-from devall.config.agents import RetryConfig
-from devall.core.errors import ModelError
-from devall.core.events import ModelCallFailed, ModelCallFinished, ModelCallStarted, TextDelta
+from devall.agents.sizes import Sizes, longest_output
+from devall.agents.window import KeepText, fit
+from devall.config.agents import HistoryConfig, RetryConfig
+from devall.core.errors import ModelError, PromptTooLong
+from devall.core.events import (
+    HistoryCut,
+    ModelCallDelayed,
+    ModelCallFailed,
+    ModelCallFinished,
+    ModelCallStarted,
+    TextDelta,
+    Warned,
+)
 from devall.core.messages import NOTHING, JsonValue, Message, from_json, to_json
 from devall.core.ports import Scope
-from devall.core.usage import TokenUsage
+from devall.core.usage import NOTHING_USED, Estimate, TokenUsage
 from devall.models.base import (
     AttachmentReader,
     ChatModel,
@@ -23,14 +34,15 @@ from devall.models.base import (
     ToolSchema,
     WrappedModel,
 )
+from devall.models.prices import SMALLEST_WINDOW, window_of
 
-CHARACTERS_PER_TOKEN = 4
-"""Rule of thumb by which a request's tokens are estimated before it is sent."""
+_PAUSING = frozenset({429, 503})
+"""Statuses whose `Retry-After` is meant for all who call."""
 
 
 @dataclass(slots=True)
 class Requests:
-    """The model calls of one run of an agent: checked, made once, told of."""
+    """The model calls of one run of an agent: made to fit, checked, made once, told of."""
 
     node: str
     """Id of the node, for events."""
@@ -38,8 +50,70 @@ class Requests:
     retry: RetryConfig
     scope: Scope
     attachments: AttachmentReader | None = None
+    history: HistoryConfig = field(default_factory=HistoryConfig)
+    """What is sent of a conversation that is longer than the model's window."""
+    keep_text: KeepText | None = None
+    """Keeps what is shortened."""
+    gate: Gate = field(default_factory=Gate)
+    """The way to the endpoint, shared with other agents."""
     turn: int = field(default=0, init=False)
     """Number of the newest request, from 1."""
+    _sizes: Sizes = field(default_factory=Sizes, init=False)
+    _was_cut: bool = field(default=False, init=False)
+
+    def fitted(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        params: Mapping[str, JsonValue] = NOTHING,
+    ) -> tuple[Message, ...]:
+        """The conversation as the next request can hold it; what fits stays as it is.
+
+        Raises:
+            PromptTooLong: it cannot fit, whatever may be cut.
+        """
+        whole = answered(messages)
+        offered = self._sizes.of_tools(tools)
+        tokens = sum(map(self._sizes.of_message, whole)) + offered
+        most, source = self._most(tokens, longest_output(params))
+        if most is None or tokens <= most:
+            return whole
+        cut = fit(whole, most - offered, self.history, self._sizes.of_message, self.keep_text)
+        tokens = cut.tokens + offered
+        if tokens > most:
+            raise PromptTooLong(self.model.name, tokens, most, source)
+        scope = self.scope
+        scope.emit(
+            HistoryCut(
+                path=scope.path,
+                node=self.node,
+                turn=self.turn + 1,
+                left_out=cut.left_out,
+                shortened=cut.shortened,
+                tokens=tokens,
+                most=most,
+            )
+        )
+        if not self._was_cut:
+            self._was_cut = True
+            text = (
+                f"the conversation is longer than {source} ({most:,} tokens): the model does not"
+                " see all of it any more"
+            )
+            self._warn("history_cut", text)
+        return cut.messages
+
+    def _most(self, tokens: int, output: int) -> tuple[int | None, str]:
+        """The tokens that a request may have, and where that is said; None: nobody knows."""
+        if self.history.max_tokens is not None:
+            return self.history.max_tokens, "`history.max_tokens`"
+        if tokens + output <= SMALLEST_WINDOW:
+            return None, ""
+        window = window_of(self.model.provider, self.model.name)
+        if window is None:
+            return None, ""
+        # An answer that may fill the whole window is no reason to send nothing.
+        return max(window - output, window // 2), "the model's window"
 
     async def send(
         self,
@@ -51,14 +125,16 @@ class Requests:
 
         Raises:
             LimitReached: the call would go over a bound.
+            PromptTooLong: the request cannot fit the model's window.
             ModelError: the model refused, or stayed out of reach.
             SetupError: a key, an extra or a file is missing.
         """
+        shown = self.fitted(messages, tools, params)
         self.turn += 1
         turn = self.turn
-        request = ChatRequest(answered(messages), tuple(tools), params, self.attachments)
+        request = ChatRequest(shown, tuple(tools), params, self.attachments)
         scope, model = self.scope, self.model
-        scope.allow("model_call", estimated_tokens(request))
+        scope.allow("model_call", self._estimate(request))
         began = time.monotonic()
         is_replayed = True
 
@@ -76,21 +152,27 @@ class Requests:
                     attempt=attempt,
                     message=str(error),
                     wait=wait,
+                    usage=_charged(error),
                 )
             )
 
         async def call() -> JsonValue:
             nonlocal is_replayed
             is_replayed = False
-            told = _Announced(model, self.node, scope, turn)
+            told = _Announced(model, self.node, scope, turn, self.gate)
             reply = await complete_with_retry(
                 told, request, on_text, self.retry, on_failure=on_failure
             )
+            for note in reply.notes:
+                scope.emit(Warned(path=scope.path, code="model", message=note, node=self.node))
             return _reply_to_json(reply)
 
         reply = _reply_from_json(
             await scope.step("model", f"turn:{turn}", _request_to_json(model, request), call)
         )
+        usage = reply.usage
+        if usage is not None:
+            self._sizes.learn(request, usage)
         scope.emit(
             ModelCallFinished(
                 path=scope.path,
@@ -99,37 +181,46 @@ class Requests:
                 model=model.name,
                 turn=turn,
                 seconds=0.0 if is_replayed else time.monotonic() - began,
-                usage=reply.usage,
+                usage=usage,
                 finish_reason=reply.finish_reason,
                 replayed=is_replayed,
+                answered_by=reply.model,
+                estimate=self._sizes.of_reply(request, reply) if usage is None else None,
             )
         )
         return reply
 
+    def _estimate(self, request: ChatRequest) -> Estimate:
+        read = sum(map(self._sizes.of_message, request.messages))
+        read += self._sizes.of_tools(request.tools)
+        usage = TokenUsage(read, longest_output(request.params))
+        return Estimate(self.model.provider, self.model.name, usage)
 
-def estimated_tokens(request: ChatRequest) -> int:
-    """About how many tokens the request will be charged as input."""
-    characters = sum(
-        len(message.text) + sum(len(c.name) + len(c.arguments) for c in message.tool_calls)
-        for message in request.messages
-    )
-    characters += sum(
-        len(tool.name) + len(tool.description) + len(str(tool.parameters)) for tool in request.tools
-    )
-    return -(-characters // CHARACTERS_PER_TOKEN)
+    def _warn(self, code: str, text: str) -> None:
+        scope = self.scope
+        scope.emit(Warned(path=scope.path, code=code, message=text, node=scope.node))
+
+
+def _charged(error: ModelError) -> TokenUsage | None:
+    """What a failed attempt was charged; a refusal with a status was charged nothing."""
+    if error.usage is None and error.status is not None:
+        return NOTHING_USED
+    return error.usage
 
 
 @dataclass(slots=True)
 class _Announced(WrappedModel):
-    """A model that tells of each attempt as it begins."""
+    """A model that tells of each attempt as it begins, and keeps the pauses of its endpoint."""
 
     model: ChatModel
     node: str
     scope: Scope
     turn: int
+    gate: Gate
     attempt: int = 0
 
     async def complete(self, request: ChatRequest, on_text: OnText) -> ChatReply:
+        await self.gate.passed(self._tell_wait)
         self.attempt += 1
         self.scope.emit(
             ModelCallStarted(
@@ -141,7 +232,25 @@ class _Announced(WrappedModel):
                 attempt=self.attempt,
             )
         )
-        return await self.model.complete(request, on_text)
+        try:
+            return await self.model.complete(request, on_text)
+        except ModelError as error:
+            if error.status in _PAUSING and error.retry_after:
+                self.gate.shut(error.retry_after)
+            raise
+
+    def _tell_wait(self, seconds: float) -> None:
+        scope = self.scope
+        scope.emit(
+            ModelCallDelayed(
+                path=scope.path,
+                node=self.node,
+                provider=self.provider,
+                model=self.name,
+                turn=self.turn,
+                seconds=seconds,
+            )
+        )
 
 
 def _request_to_json(model: ChatModel, request: ChatRequest) -> JsonValue:

@@ -10,7 +10,7 @@ from typing import Protocol
 import tenacity
 
 from devall.config.agents import RetryConfig
-from devall.core.errors import ModelError, ModelRefused, ModelUnavailable
+from devall.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from devall.models.base import ChatModel, ChatReply, ChatRequest, OnText, may_pass
 
 LONGEST_RETRY_AFTER = 60.0
@@ -106,8 +106,8 @@ def is_worth_repeating(error: BaseException, config: RetryConfig) -> bool:
     Classes are named by their bare name, in any case, and looked for in the whole chain of
     causes, base classes included.
     """
-    if not isinstance(error, ModelError):
-        return False
+    if not isinstance(error, ModelError) or isinstance(error, ContextOverflow):
+        return False  # a request that is too long stays so
     chain = list(_chain(error))
     names = {kind.__name__.lower() for e in chain for kind in type(e).__mro__[:-2]} - {"exception"}
     if names & _bare(config.non_retry_exception_types):

@@ -8,12 +8,14 @@ from typing import Literal
 
 from devall.agents.answers import AnswerSchema
 from devall.agents.calls import Calls, Tools, with_unique_ids
+from devall.agents.gates import Gate
 from devall.agents.offers import Offers
 from devall.agents.prompts import conversation, with_note
 from devall.agents.recall import Attached, Recall
 from devall.agents.repeats import Repeats
 from devall.agents.requests import Requests
 from devall.agents.thinking import THINKERS, Thinker, Thought
+from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
 from devall.core.errors import LimitReached, OutputTruncated, SetupError
 from devall.core.events import Warned
@@ -40,6 +42,10 @@ class Agent:
     schema: AnswerSchema | None = None
     attachments: AttachmentReader | None = None
     """Reads the run's attachments that messages name."""
+    keep_text: KeepText | None = None
+    """Keeps a text as an attachment of the run."""
+    gate: Gate = field(default_factory=Gate, repr=False, compare=False)
+    """The way to the model's endpoint, shared with the run's other agents."""
     thinkers: Mapping[str, Thinker] = field(default_factory=lambda: THINKERS)
     told: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """What was said once of the tools, and need not be said for each run."""
@@ -49,6 +55,7 @@ class Agent:
 
         Raises:
             LimitReached: a bound was reached, `params.tool_loop_limit` among them.
+            PromptTooLong: a request cannot fit the model's window.
             NoProgress: the model repeats the same calls.
             OutputTruncated: the model's tool calls were cut off twice in a row.
             ModelError: the model refused, stayed out of reach, or answered with nonsense.
@@ -65,7 +72,16 @@ class _Run:
         self._agent = agent
         self._scope = scope
         self._params = dict(config.params.sent)
-        self._requests = Requests(scope.node, agent.model, config.retry, scope, agent.attachments)
+        self._requests = Requests(
+            scope.node,
+            agent.model,
+            config.retry,
+            scope,
+            agent.attachments,
+            config.history,
+            agent.keep_text,
+            agent.gate,
+        )
         self._recall = Recall(agent.memories, agent.id, scope)
         self._repeats = Repeats(config.params.repeat_limit)
         self._offers = Offers(agent.tools, agent.model, scope, agent.told)
@@ -90,18 +106,19 @@ class _Run:
         limit = self._agent.config.params.tool_loop_limit
         exchange: tuple[Message, ...] = ()
         while True:
-            offered = await self._offered((*prompt, *exchange))
-            reply = await self._requests.send(
-                (*prompt, *exchange),
-                self._offers.schemas(offered),
-                self._sent(has_tools=bool(offered)),
-            )
+            whole = (*prompt, *exchange)
+            offered = await self._offered(whole)
+            sent = self._sent(has_tools=bool(offered))
+            shown = self._requests.fitted(whole, self._offers.schemas(offered), sent)
+            if shown != whole:
+                offered = self._offers.with_beside(offered, shown)
+            reply = await self._requests.send(shown, self._offers.schemas(offered), sent)
             message = replace(reply.message, source=self._agent.id)
             if not message.tool_calls:
                 self._warn_if_cut(reply)
                 return message, exchange
             if self._requests.turn > limit:
-                raise LimitReached("tool_loop_limit", limit)
+                raise LimitReached("tool_loop_limit", limit, f"node {self._scope.node}")
             exchange += await self._exchange((*prompt, *exchange), message, reply, offered)
 
     async def _offered(self, messages: Sequence[Message]) -> Sequence[ToolSpec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from devall.config.base import (
@@ -22,6 +22,21 @@ from devall.config.base import (
 from devall.config.tools import ToolSource
 
 Stage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
+
+_YAML_1_1 = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+
+
+def _as_images(value: object) -> object:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    word = value.lower() if isinstance(value, str) else ""
+    meant = word if word in {"true", "false"} else _YAML_1_1.get(word, "")
+    raise PydanticCustomError(
+        "true_false_or_auto",
+        "true, false or auto is wanted{hint}",
+        {"hint": f"; here it is text: write {meant} without quotes" if meant else ""},
+    )
+
 
 _SENT = ("temperature", "top_p", "max_tokens")
 
@@ -41,6 +56,11 @@ class Params(ConfigModel):
     """Seconds for one call of the model."""
     tool_mode: Literal["native", "json_schema", "text"] | None = None
     """How tools are offered and calls read; absent = the provider's default."""
+    images: Annotated[bool | Literal["auto"], BeforeValidator(_as_images)] = "auto"
+    """Whether the model is sent images: true, false, or `auto`: as long as it takes them. An
+    endpoint that refuses a request for its images is asked once more without them, and gets none
+    afterwards. Where an image is left out, its name stands in the text. Models of provider
+    `local` take none."""
     tool_choice_then: Literal["auto", "none"] = "auto"
     """The `tool_choice` of the turns after the first, where that one is required or named."""
     temperature: float | None = None
@@ -137,6 +157,24 @@ class RetryConfig(ConfigModel):
         return self
 
 
+class HistoryConfig(ConfigModel):
+    """What the model sees of a conversation that is longer than its window.
+
+    Old tool results are shortened first, then old turns are left out, never a call without its
+    results; a note says so where it was. The system prompt, the first and the newest inputs and
+    the newest round always stay. What cannot fit even so is not sent: the node fails. Tokens are
+    estimated from the length of the text, corrected by what the model last counted.
+    """
+
+    max_tokens: Count | None = None
+    """Tokens that a request may have, its tools included; absent = the model's window, where it
+    is known, less `params.max_tokens`."""
+    keep_first: CountOrNone = 0
+    """Rounds (an answer, or calls and their results) that stay at the beginning."""
+    keep_last: Count = 1
+    """Rounds that stay at the end."""
+
+
 class AgentConfig(ConfigModel):
     """A model with a role, tools and memories."""
 
@@ -166,6 +204,8 @@ class AgentConfig(ConfigModel):
     """Instructions that it may open."""
     retry: RetryConfig = Field(default_factory=always_the_same(RetryConfig))
     """When to repeat a failed model call."""
+    history: HistoryConfig = Field(default_factory=always_the_same(HistoryConfig))
+    """What the model sees of a conversation that is longer than its window."""
     output_schema: SchemaOrPath | None = None
     """A JSON Schema that the answer must fit, or the path of a file with one."""
     parallel_tool_calls: Count = 8

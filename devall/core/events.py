@@ -149,6 +149,12 @@ class ModelCallFinished(Event):
     finish_reason: str = ""
     replayed: bool = False
     """True: the value came from the journal; nothing was called."""
+    answered_by: str = ""
+    """The model as the endpoint names it."""
+    estimate: TokenUsage | None = None
+    """Where `usage` is None: what the lengths of request and answer suggest."""
+    usd: float | None = None
+    """What it cost; None: unknown. The engine puts it in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +168,37 @@ class ModelCallFailed(Event):
     attempt: int
     message: str
     wait: float | None = None
+    usage: TokenUsage | None = None
+    """What it was charged all the same: nothing as a rule; None: nobody knows."""
+    usd: float | None = None
+    """What it cost; None: unknown. The engine puts it in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallDelayed(Event):
+    """A request waits, since its endpoint has asked another one to wait (`Retry-After`)."""
+
+    node: str
+    provider: str
+    model: str
+    turn: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCut(Event):
+    """A request holds less than the whole conversation, so that it fits the model's window."""
+
+    node: str
+    turn: int
+    left_out: int
+    """Messages that the model does not see any more."""
+    shortened: int
+    """Results of tools of which it sees head and tail."""
+    tokens: int
+    """What the request holds now; an estimate."""
+    most: int
+    """What it may hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,10 @@ class RunResult:
     nodes: Mapping[str, NodeSummary] = field(default_factory=dict[str, NodeSummary])
     """By id, `S/X` in a subgraph."""
     usage: Usage = field(default_factory=Usage)
+    usage_by_node: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
+    """Of the nodes that called a model or a tool; `S/X` in a subgraph."""
+    usage_by_model: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
+    """By the model's name in the workflow."""
     seconds: float = 0
     warnings: tuple[str, ...] = ()
     logs_dir: Path | None = None
@@ -69,12 +73,9 @@ class RunResult:
                 name: {"runs": node.runs, "status": node.status}
                 for name, node in self.nodes.items()
             },
-            "usage": {
-                "model_calls": self.usage.model_calls,
-                "tool_calls": self.usage.tool_calls,
-                "input_tokens": self.usage.input_tokens,
-                "output_tokens": self.usage.output_tokens,
-            },
+            "usage": self.usage.to_json(),
+            "usage_by_node": {name: u.to_json() for name, u in self.usage_by_node.items()},
+            "usage_by_model": {name: u.to_json() for name, u in self.usage_by_model.items()},
             "seconds": round(self.seconds, 3),
             "error": error
             and {

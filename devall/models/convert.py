@@ -306,6 +306,11 @@ def usage_of(data: Mapping[str, JsonValue]) -> TokenUsage | None:
     details = as_object(data.get("prompt_tokens_details") or data.get("input_tokens_details"))
     more = as_object(data.get("completion_tokens_details") or data.get("output_tokens_details"))
     cached = details.get("cached_tokens", data.get("prompt_cache_hit_tokens"))
+    if cached is None and "prompt_tokens" not in data and "cache_read_input_tokens" in data:
+        # Words of an API that counts what its cache held beside the input, not within.
+        cached = data["cache_read_input_tokens"]
+        made = as_count(data.get("cache_creation_input_tokens"))
+        read = as_count(read) + as_count(cached) + made
     reasoning = as_count(more.get("reasoning_tokens"))
     output = as_count(written)
     if reasoning and as_count(data.get("total_tokens")) == as_count(read) + output + reasoning:

@@ -188,6 +188,11 @@ class ResponsesAnswer:
         """Whether there is anything that can be an answer."""
         return bool(self.items)
 
+    @property
+    def usage(self) -> TokenUsage | None:
+        """Token counts, where they have come in."""
+        return convert.usage_of(as_object(self.response.get("usage")))
+
     def reply(self) -> ChatReply:
         """The whole answer."""
         text, calls = _text_and_calls(self.items)
@@ -196,6 +201,5 @@ class ResponsesAnswer:
         details = as_object(self.response.get("incomplete_details"))
         reason = as_text(details.get("reason"))
         finish = _REASONS.get(reason, reason) or ("tool_calls" if calls else "stop")
-        usage: TokenUsage | None = convert.usage_of(as_object(self.response.get("usage")))
         message = Message("assistant", text, tool_calls=calls, extra=extra)
-        return ChatReply(message, finish, usage, as_text(self.response.get("model")))
+        return ChatReply(message, finish, self.usage, as_text(self.response.get("model")))

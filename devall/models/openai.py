@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from devall.core.errors import ModelRefused, ModelUnavailable
+from devall.core.errors import ModelError, ModelRefused, ModelUnavailable
 from devall.core.messages import JsonValue
 from devall.models import convert, convert_responses
 from devall.models.base import ChatReply, ChatRequest, OnText
@@ -92,11 +92,16 @@ class ChatCompletionsModel(EndpointModel):
 
     async def _answer(self, body: JsonObject, on_text: OnText) -> ChatReply:
         answer = convert.ChatAnswer()
-        is_stream, first = await self.exchange("/chat/completions", body, answer.feed, on_text)
-        if not answer.has_choice:
-            raise self.place.bad("no choices", _quoted(first))
-        if is_stream and not answer.finish_reason and answer.usage is None:
-            raise self.place.error(ModelUnavailable, "the answer broke off before its end")
+        try:
+            is_stream, first = await self.exchange("/chat/completions", body, answer.feed, on_text)
+            if not answer.has_choice:
+                raise self.place.bad("no choices", _quoted(first))
+            if is_stream and not answer.finish_reason and answer.usage is None:
+                raise self.place.error(ModelUnavailable, "the answer broke off before its end")
+        except ModelError as error:
+            # It was charged, though nothing came of it.
+            error.usage = answer.usage or error.usage
+            raise
         return answer.reply()
 
 
@@ -114,13 +119,17 @@ class ResponsesModel(EndpointModel):
         """
         body = {"stream": True} | convert_responses.body_of(request, self.name)
         answer = convert_responses.ResponsesAnswer()
-        is_stream, first = await self.exchange("/responses", body, answer.feed, on_text)
-        if answer.failure:
-            raise from_said(Said.of(answer.failure), None, self.place)
-        if is_stream and first and not answer.response:
-            raise self.place.error(ModelUnavailable, "the answer broke off before its end")
-        if not answer.has_output:
-            raise self.place.bad("no output", _quoted(first))
+        try:
+            is_stream, first = await self.exchange("/responses", body, answer.feed, on_text)
+            if answer.failure:
+                raise from_said(Said.of(answer.failure), None, self.place)
+            if is_stream and first and not answer.response:
+                raise self.place.error(ModelUnavailable, "the answer broke off before its end")
+            if not answer.has_output:
+                raise self.place.bad("no output", _quoted(first))
+        except ModelError as error:
+            error.usage = answer.usage or error.usage
+            raise
         return answer.reply()
 
 

@@ -14,8 +14,15 @@ from typing import cast
 
 import httpx2
 
-from devall.core.errors import BadModelResponse, ModelError, ModelRefused, ModelUnavailable
+from devall.core.errors import (
+    BadModelResponse,
+    ContextOverflow,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+)
 from devall.core.messages import JsonValue
+from devall.core.usage import NOTHING_USED, TokenUsage
 from devall.models.base import may_pass
 from devall.models.openai_import import openai
 from devall.models.shapes import as_list, as_object, as_text
@@ -26,6 +33,16 @@ _QUOTA = frozenset(
 _LIMITS = frozenset({"rate_limit_exceeded", "rate_limit_error", "overloaded", "overloaded_error"})
 _REFUSING = frozenset({"invalid_request_error", "invalid_prompt", "authentication_error"})
 _PARAMETER = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
+_TOO_LONG = (
+    "maximum context length",
+    "context_length_exceeded",
+    "context window",
+    "prompt is too long",
+    "exceeds the available context size",
+    "exceeds the maximum number of tokens",
+    "input token count",
+)
+"""What endpoints say of requests that are longer than the model's window."""
 
 QUOTED = 200
 """Characters of a foreign body that a message quotes."""
@@ -58,6 +75,7 @@ class Place:
         *,
         status: int | None = None,
         retry_after: float | None = None,
+        usage: TokenUsage | None = None,
         hint: str = "",
     ) -> ModelError:
         """An error of that kind, with what is known of the place."""
@@ -68,6 +86,7 @@ class Place:
             url=self.url,
             status=status,
             retry_after=retry_after,
+            usage=usage,
             hint=hint,
         )
 
@@ -110,6 +129,14 @@ class Said:
             as_text(inside.get("param")),
             _retry_delay(as_list(inside.get("details"))),
         )
+
+    @property
+    def is_overflow(self) -> bool:
+        """Whether the request is longer than the model's window."""
+        if self.code == "context_length_exceeded":
+            return True
+        text = self.message.lower()
+        return any(words in text for words in _TOO_LONG)
 
     @property
     def is_quota(self) -> bool:
@@ -160,8 +187,9 @@ def from_said(
             status=status,
             retry_after=wait,
         )
+    kind = ContextOverflow if status in {None, 400, 413, 422} and said.is_overflow else ModelRefused
     return place.error(
-        ModelRefused,
+        kind,
         f"the endpoint refused{told}: {said.message}",
         status=status,
         hint=_hint(said, status, place),
@@ -183,9 +211,10 @@ def _hint(said: Said, status: int | None, place: Place) -> str:
             )
         case 404:
             return f"check the model's name ({place.model}) and `base_url` ({place.url})"
-        case _ if said.code == "context_length_exceeded":
+        case _ if said.is_overflow:
             return (
-                "the messages are longer than the model takes: use a smaller `context_window`, "
+                "the messages are longer than the model takes: give its window as "
+                "`history.max_tokens`, so that old turns are cut, use a smaller `context_window`, "
                 "`max_result_chars` on the tools, or a model with a larger context"
             )
         case _ if said.param and (said.code in _PARAMETER or said.kind in _PARAMETER):
@@ -251,7 +280,9 @@ def _timeout(error: Exception, place: Place, begun: bool) -> ModelError:
     is_connect = any(isinstance(e, httpx2.ConnectTimeout) for e in _causes(error))
     if is_connect:
         return place.error(
-            ModelUnavailable, "the endpoint cannot be reached: no connection in time"
+            ModelUnavailable,
+            "the endpoint cannot be reached: no connection in time",
+            usage=NOTHING_USED,
         )
     return timed_out(place, begun=begun)
 
@@ -287,6 +318,7 @@ def _connection(error: Exception, place: Place, begun: bool) -> ModelError:
     return place.error(
         ModelUnavailable,
         f"the endpoint cannot be reached: {_words(leaf)}",
+        usage=NOTHING_USED,
         hint="check `base_url`, and that the server runs",
     )
 

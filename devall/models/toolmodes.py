@@ -95,6 +95,7 @@ class InWords(WrappedModel):
                 provider=self.provider,
                 model=self.name,
                 url=self.url,
+                usage=reply.usage,
                 hint="use a larger model, or `tool_mode: json_schema`",
             )
         reason = reply.finish_reason

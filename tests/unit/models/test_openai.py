@@ -8,7 +8,13 @@ import time
 
 import pytest
 
-from devall.core.errors import BadModelResponse, ModelError, ModelRefused, ModelUnavailable
+from devall.core.errors import (
+    BadModelResponse,
+    ContextOverflow,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+)
 from devall.core.messages import Message, ToolCall, user
 from devall.core.usage import TokenUsage
 from devall.models.base import ChatReply, ChatRequest, ModelChoice, ToolSchema
@@ -201,7 +207,8 @@ async def test_what_stays_wrong_is_refused_after_one_request(
     async with ChatServer({"m": [written]}) as server:
         error = await failed(models, server.url, protocol=protocol)
         assert len(server.calls["m"]) == 1
-    assert type(error) is ModelRefused
+    is_long = "context_length_exceeded" in written.values()
+    assert type(error) is (ContextOverflow if is_long else ModelRefused)
     assert error.status == status
     assert text in str(error)
     assert hint in error.hint

@@ -1,0 +1,76 @@
+"""How many tokens a request will have, estimated before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from devall.core.messages import JsonValue, MediaPart, Message
+from devall.core.usage import TokenUsage
+from devall.models.base import ChatReply, ChatRequest, ToolSchema
+
+BYTES_PER_TOKEN = 4
+"""Of UTF-8: near the truth for English and for most other writing, too few for code."""
+MEDIA_TOKENS = 1_000
+"""What an image or another file counts as."""
+_MESSAGE_TOKENS = 4
+"""What goes around a message."""
+_CALIBRATING = 200
+"""Tokens from which on a request's count says something about text, and not about its frame."""
+_OUTPUT_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class Sizes:
+    """Token estimates: bytes of text through four, times what the provider last counted of it.
+
+    The correction stays between a half and two, and is taken from requests of some length only.
+    No tokenizer is loaded: each maker has its own, and they would have to be downloaded.
+    """
+
+    def __init__(self) -> None:
+        self._scale = 1.0
+
+    def of_message(self, message: Message) -> int:
+        """Tokens of a message, its tool calls and media included."""
+        return self._scaled(_size(message))
+
+    def of_tools(self, tools: Sequence[ToolSchema]) -> int:
+        """Tokens of what a model is offered."""
+        return self._scaled(_size_of_tools(tools))
+
+    def of_reply(self, request: ChatRequest, reply: ChatReply) -> TokenUsage:
+        """What a call has used, where the provider does not say."""
+        read = sum(map(self.of_message, request.messages)) + self.of_tools(request.tools)
+        return TokenUsage(read, self.of_message(reply.message))
+
+    def learn(self, request: ChatRequest, usage: TokenUsage) -> None:
+        """Correct the estimates by what the provider counted."""
+        guess = sum(map(_size, request.messages)) + _size_of_tools(request.tools)
+        if guess >= _CALIBRATING and usage.input_tokens:
+            self._scale = min(2.0, max(0.5, usage.input_tokens / guess))
+
+    def _scaled(self, tokens: int) -> int:
+        return max(1, round(tokens * self._scale)) if tokens else 0
+
+
+def longest_output(params: Mapping[str, JsonValue]) -> int:
+    """The tokens that an answer may have; 0 where nothing bounds it."""
+    given = (params.get(name) for name in _OUTPUT_BOUNDS)
+    return max((n for n in given if isinstance(n, int) and not isinstance(n, bool)), default=0)
+
+
+def _size(message: Message) -> int:
+    count = _bytes(message.text)
+    count += sum(_bytes(call.name) + _bytes(call.arguments) for call in message.tool_calls)
+    media = 0
+    if not isinstance(message.content, str):
+        media = sum(isinstance(part, MediaPart) for part in message.content)
+    return -(-count // BYTES_PER_TOKEN) + media * MEDIA_TOKENS + _MESSAGE_TOKENS
+
+
+def _size_of_tools(tools: Sequence[ToolSchema]) -> int:
+    count = sum(len(t.name) + len(t.description) + len(str(t.parameters)) for t in tools)
+    return -(-count // BYTES_PER_TOKEN)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
