@@ -48,6 +48,8 @@ class ChatReply:
     """None: the provider did not say."""
     model: str = ""
     """The model that answered, as the endpoint names it."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of how the answer came about."""
 
 
 OnText = Callable[[str], None]
@@ -126,6 +128,8 @@ class ModelChoice:
     """Seconds for one attempt in all."""
     tool_mode: str | None = None
     """`native`, `json_schema` or `text`; None = the provider's default."""
+    images: bool | None = None
+    """Whether the model takes images; None = what the provider says, or it is found out."""
 
 
 class ModelSource(Protocol):

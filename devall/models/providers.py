@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from devall.core.errors import SetupError
 from devall.models.base import ChatModel, ModelChoice
+from devall.models.images import ImageGate
 
 if TYPE_CHECKING:
     from devall.models.local import LocalServers
@@ -35,6 +36,8 @@ class Provider:
     """Variables of the environment that may hold the URL, the first that is set."""
     tool_mode: str = "native"
     protocols: tuple[str, ...] = ("chat", "responses")
+    images: bool | None = None
+    """Whether its models take images; None = it is found out."""
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -50,7 +53,7 @@ PROVIDERS: Mapping[str, Provider] = {
         protocols=("chat",),
     ),
     # The protocol is of no account in this process: a file that asks for one still runs.
-    "local": Provider("", (), (), tool_mode="json_schema"),
+    "local": Provider("", (), (), tool_mode="json_schema", images=False),
 }
 """The providers that ship with the package, by the name a workflow gives."""
 
@@ -96,6 +99,8 @@ class Models:
                 hint=f"use {' or '.join(f'`{p}`' for p in provider.protocols)}",
             )
         model = self._remote(choice, provider) if provider.base_url else self._in_process(choice)
+        takes_images = provider.images if choice.images is None else choice.images
+        model = ImageGate(model, takes_images)
         mode = choice.tool_mode or provider.tool_mode
         if mode == "native":
             return model
