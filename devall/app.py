@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from devall.config.limits import Limits
 from devall.core.errors import RunCancelled, UsageError
 from devall.core.events import RunFinished, RunStarted, Sink, Warned
 from devall.core.messages import JsonValue, Message
 from devall.core.outcome import COMPLETED, Outcome, outcome_of
 from devall.core.ports import HumanChannel
-from devall.core.usage import Usage
 from devall.edges.rules import rule_of
 from devall.engine.answer import Answer, find_answer
 from devall.engine.context import Parts, Run
@@ -66,6 +66,7 @@ async def run(
     models: Mapping[str, str] | None = None,
     providers: Mapping[str, str] | None = None,
     human: HumanChannel | None = None,
+    limits: Limits | None = None,
     run_id: str | None = None,
     logs_dir: str | Path | None = None,
     journal: Literal["memory"] | Journal = "memory",
@@ -87,6 +88,7 @@ async def run(
         models: Model names by node id (`S/X` in a subgraph); `''` stands for all nodes.
         providers: Providers by node id; `''` stands for all nodes.
         human: Asked when no answer was given; None = the run then waits.
+        limits: Bounds of the whole run beside those of the file: the smaller one holds.
         run_id: Name of the run; None = a new one.
         logs_dir: The run writes its logs, files and attachments to a folder in there; None =
             nothing is kept, and its workspace is temporary.
@@ -113,6 +115,8 @@ async def run(
     if isinstance(journal, str) and journal != "memory":
         raise UsageError(f"unknown journal {journal!r}", hint="there is `memory`")
     plan = compile_graph(loaded.root)
+    if limits is not None:
+        plan = plan.tightened(limits)
     overrides = Overrides(models or {}, providers or {})
     _check_names(plan, {*overrides.models, *overrides.providers, *(answers or ())} - {""})
     source = model_source or Models(loaded.environment.values)
@@ -240,9 +244,9 @@ async def _finish(
         if summary.status == "running":
             summary.status = "cancelled"
     answer = Answer() if graph is None else find_answer(plan, graph.outputs)
-    if outcome.status != "completed":
+    if outcome.status not in {"completed", "limit_reached"}:
         answer = Answer()
-    elif answer.warning:
+    elif answer.warning and outcome.status == "completed":
         state.emit(Warned(code="answer", message=answer.warning))
     result = RunResult(
         run_id=run_id,
@@ -252,7 +256,9 @@ async def _finish(
         answer_node=answer.node,
         message=answer.message,
         nodes=state.nodes,
-        usage=Usage() if graph is None else graph.meter.usage,
+        usage=state.ledger.usage,
+        usage_by_node=state.ledger.by_node,
+        usage_by_model=state.ledger.by_model,
         seconds=time.perf_counter() - began,
         warnings=tuple(redactor.text(text) for text in state.warnings),
         logs_dir=folder,

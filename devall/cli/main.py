@@ -171,6 +171,14 @@ def run(
             help="Write a report of the run, however it ends; may be repeated.",
         ),
     ] = None,
+    max_usd: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Dollars that the run may cost; never loosens the file's."),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Seconds that the run may take; never loosens the file's."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of the answer.")
     ] = False,
@@ -201,6 +209,8 @@ def run(
             run_id=run_id,
             logs_dir=logs_dir,
             reports=report or (),
+            max_usd=max_usd,
+            max_seconds=max_seconds,
             as_json=as_json,
             quiet=quiet,
             debug=debug,

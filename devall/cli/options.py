@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from devall.config.limits import Limits
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 
@@ -145,6 +146,20 @@ def check_variables(found: JsonValue, place: Path) -> dict[str, JsonValue]:
     if wrong := [key for key in mapping if not isinstance(key, str)]:
         raise UsageError(f"{place}: {wrong[0]!r} is no variable's name")
     return {str(key): value for key, value in mapping.items()}
+
+
+def parse_limits(max_usd: float | None, max_seconds: float | None) -> Limits:
+    """The bounds of `--max-usd` and `--max-seconds`.
+
+    Raises:
+        UsageError: one is no number that bounds anything.
+    """
+    for option, value, least in (("--max-usd", max_usd, 0), ("--max-seconds", max_seconds, None)):
+        if value is None or (math.isfinite(value) and (value > 0 or value == least)):
+            continue
+        right = "a number from 0" if least == 0 else "a number above 0"
+        raise UsageError(f"{option} {value:g} bounds nothing", hint=f"give {right}")
+    return Limits(max_usd=max_usd, max_seconds=max_seconds)
 
 
 def read_text(place: Path, option: str) -> str:

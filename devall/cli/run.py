@@ -25,7 +25,7 @@ from devall.cli.questions import TerminalHuman, can_ask, read_answer
 from devall.cli.reports import KINDS, UNWRITTEN, Reports, parse_targets
 from devall.cli.streams import clean, write_answer, write_note
 from devall.cli.views import choose_view
-from devall.cli.words import count, duration
+from devall.cli.words import count, duration, money
 from devall.core.errors import UsageError
 from devall.core.ids import node_of
 from devall.core.messages import JsonValue
@@ -59,6 +59,8 @@ class RunOptions:
     run_id: str | None = None
     logs_dir: Path | None = None
     reports: Sequence[str] = ()
+    max_usd: float | None = None
+    max_seconds: float | None = None
     as_json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -119,6 +121,7 @@ def _run(
     answers = gather_answers(options.answers_file, options.answers, humans)
     models = parsing.parse_choices(options.models, agents, "--model")
     providers = parsing.parse_choices(options.providers, agents, "--provider")
+    limits = parsing.parse_limits(options.max_usd, options.max_seconds)
     view = choose_view(quiet=options.quiet, redactor=redactor, answering=answering_nodes(loaded))
     interruption = Interruption(view.note)
     task = find_task(options, loaded, interruption)
@@ -137,6 +140,7 @@ def _run(
                 models=models,
                 providers=providers,
                 human=TerminalHuman(view, redactor) if can_ask() else None,
+                limits=limits,
                 run_id=options.run_id,
                 logs_dir=options.logs_dir or os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR,
                 on_event=reports.beside(view),
@@ -212,6 +216,8 @@ def _totals(result: RunResult) -> str:
     if usage.tokens:
         at_least = "at least " if usage.unknown_calls else ""
         parts.append(f"{at_least}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if usage.usd != 0 or usage.unpriced_calls:
+        parts.append(money(usage))
     if result.logs_dir is not None:
         parts.append(f"logs: {result.logs_dir}")
     return " · ".join(parts)

@@ -12,6 +12,7 @@ from devall.core.events import (
     HumanAsked,
     LoopLeft,
     LoopRound,
+    ModelCallDelayed,
     ModelCallFailed,
     ModelCallStarted,
     NodeFailed,
@@ -23,6 +24,7 @@ from devall.core.events import (
     Warned,
 )
 from devall.core.messages import JsonValue
+from devall.core.usage import Usage
 from devall.telemetry.redaction import Redactor
 
 Tone = Literal["good", "bad", "warning", "question", "tool", "quiet", "plain"]
@@ -111,6 +113,10 @@ class Teller:
                 again = f"; again in {duration(event.wait)}" if event.wait is not None else ""
                 message = self._say(event.message, 400)
                 return Line("warning", f"{self._say(event.node)}: {message}{again}")
+            case ModelCallDelayed():
+                told = f"waits {duration(event.seconds)}, as its endpoint asked"
+                text = f"{self._say(event.node)}: {self._say(event.model)} {told}"
+                return Line("warning", text, is_passing=True)
             case ToolCallStarted():
                 self._arguments[event.path, event.call_id] = event.arguments
                 return None
@@ -168,6 +174,15 @@ def duration(seconds: float) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun: `1 node`, `2 nodes`, `1,200 tokens`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def money(usage: Usage) -> str:
+    """What it cost: `$0.012`, `at least $0.012`, `cost unknown`."""
+    if usage.usd is None:
+        return "cost unknown"
+    digits = 2 if usage.usd >= 1 or not usage.usd else 4 if usage.usd >= 0.001 else 6
+    at_least = "at least " if usage.unpriced_calls else ""
+    return f"{at_least}${usage.usd:,.{digits}f}"
 
 
 def _json(value: JsonValue) -> str:

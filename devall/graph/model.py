@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from devall.config.edges import Dynamic, Edge
+from devall.config.limits import Limits
 from devall.config.nodes import LoopCounterNode, Node
 from devall.config.workflow import Graph
 from devall.graph.regions import Regions
@@ -60,6 +61,11 @@ class Plan:
     def sinks(self) -> tuple[int, ...]:
         """Nodes without an edge out, in file order."""
         return tuple(node.index for node in self.nodes if not node.out_edges)
+
+    def tightened(self, limits: Limits) -> Plan:
+        """The plan with limits of the graph that are at least as tight as these."""
+        found = self.graph.limits.tightened(limits)
+        return replace(self, graph=self.graph.model_copy(update={"limits": found}))
 
     def dynamic_edges(self, node: int) -> frozenset[int]:
         """The dynamic edges into a node."""

@@ -13,10 +13,12 @@ from typing import Any, Literal, TextIO, cast
 from devall.core.events import (
     EdgeFired,
     Event,
+    HistoryCut,
     HumanAnswered,
     HumanAsked,
     LoopLeft,
     LoopRound,
+    ModelCallDelayed,
     ModelCallFailed,
     ModelCallFinished,
     ModelCallStarted,
@@ -167,6 +169,8 @@ _PLAIN: dict[type[Event], tuple[int, tuple[str, ...]]] = {
     Warned: (_WARNING, ("code", "node", "message")),
     ModelCallStarted: (_DEBUG, ("node", "model", "turn", "attempt")),
     ModelCallFailed: (_WARNING, ("node", "model", "turn", "attempt", "message", "wait")),
+    ModelCallDelayed: (_INFO, ("node", "model", "turn", "seconds")),
+    HistoryCut: (_INFO, ("node", "turn", "left_out", "shortened", "tokens", "most")),
     ToolCallStarted: (_DEBUG, ("node", "tool", "call_id", "arguments")),
     ToolProgress: (_DEBUG, ("node", "tool", "call_id", "progress", "total", "message")),
     TextDelta: (-1, ()),
@@ -211,6 +215,8 @@ def _model_call(event: ModelCallFinished) -> _Fields:
     if event.usage is not None:
         shown["input_tokens"] = event.usage.input_tokens
         shown["output_tokens"] = event.usage.output_tokens
+    if event.usd is not None:
+        shown["usd"] = event.usd
     return shown
 
 
@@ -239,6 +245,7 @@ def _run_finished(event: RunFinished) -> tuple[int, _Fields]:
         "tool_calls": event.usage.tool_calls,
         "input_tokens": event.usage.input_tokens,
         "output_tokens": event.usage.output_tokens,
+        "usd": event.usage.usd,
     }
     if outcome.error is not None:
         shown |= {"code": outcome.error.code, "error": outcome.error.message}
