@@ -68,12 +68,26 @@ class NodeOutput(TypedDict):
 
 @_closed
 class UsageOutput(TypedDict):
-    """What was used in all, failed attempts and subgraphs included."""
+    """What was used, failed attempts and subgraphs included."""
 
     model_calls: int
+    """Attempts, those included that failed or had no answer yet when the run ended."""
     tool_calls: int
     input_tokens: int
+    """Cached ones included, once."""
     output_tokens: int
+    cached_tokens: int
+    """How many of the input tokens the provider had in its cache."""
+    unknown_calls: int
+    """Model calls whose tokens nobody counted."""
+    tokens_at_least: bool
+    """Whether the tokens are lower bounds."""
+    usd: float | None
+    """US dollars of the calls whose price is known; null: there were calls, and of none it is."""
+    unpriced_calls: int
+    """Model calls whose cost is unknown."""
+    usd_at_least: bool
+    """Whether `usd` is a lower bound."""
 
 
 @_closed
@@ -90,17 +104,22 @@ class RunOutput(TypedDict):
     """A run: how it ended, its answer, and what it used."""
 
     run_id: str | None
-    """None: the run never began."""
+    """null: the run never began."""
     workflow: str | None
     """The file, as it was given."""
     status: Status
     exit_code: int
     """What the process ends with."""
     answer: str | None
+    """None unless the run completed, or its last reply went over a limit."""
     answer_node: str | None
     nodes: dict[str, NodeOutput]
     """By id, `S/X` in a subgraph."""
     usage: UsageOutput
+    usage_by_node: dict[str, UsageOutput]
+    """Of the nodes that called a model or a tool; `S/X` in a subgraph."""
+    usage_by_model: dict[str, UsageOutput]
+    """By the model's name in the workflow."""
     seconds: float
     error: RunErrorOutput | None
     waiting: list[QuestionOutput]
@@ -193,7 +212,7 @@ class SourceOutput(TypedDict):
     state: Literal["ready", "failed", "not asked"]
     seconds: float
     protocol: str | None
-    """The version of MCP that was agreed on."""
+    """The version of MCP that was agreed on; null: none is spoken, or nobody asked."""
     oddities: list[str]
     error: ErrorOutput | None
     tools: list[ToolOutput]
@@ -238,7 +257,7 @@ class ModelOutput(TypedDict):
     size: int
     """Bytes."""
     path: str | None
-    """Where its weights are; None: not here."""
+    """Where its weights are; null: not here."""
 
 
 @_closed

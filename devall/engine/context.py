@@ -141,7 +141,7 @@ class NodeScope:
             text = f"model {event.model}: its price is unknown, its calls are in no sum of costs"
             if any(meter.limits.max_usd is not None for meter in self.meters):
                 text += ", and `max_usd` cannot hold for it"
-            self._warn("unknown_price", text)
+            self.run.emit(Warned(path=self.path, code="unknown_price", message=text))
         return event
 
     def _warn_of_bounds(self) -> None:

@@ -71,7 +71,17 @@ def test_json_is_one_object_with_everything(devall, poem, workspace):
     found = json.loads(done.stdout)
     assert done.stdout.count("\n") == 1
     assert found.pop("seconds") > 0
-    assert found.pop("usage")["model_calls"] == 2
+    usage = found.pop("usage")
+    assert (usage["model_calls"], usage["usd"], usage["unpriced_calls"]) == (2, None, 2)
+    assert {name: u["model_calls"] for name, u in found.pop("usage_by_node").items()} == {
+        "A": 1,
+        "B": 1,
+    }
+    assert list(found.pop("usage_by_model")) == ["poet", "critic"]
+    assert [text.partition(":")[0] for text in found.pop("warnings")] == [
+        "model poet",
+        "model critic",
+    ]
     assert found == {
         "run_id": "r1",
         "workflow": "poem.yaml",
@@ -85,7 +95,6 @@ def test_json_is_one_object_with_everything(devall, poem, workspace):
         },
         "error": None,
         "waiting": [],
-        "warnings": [],
         "logs_dir": "logs/r1",
     }
 
