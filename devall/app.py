@@ -3,54 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from devall.config.limits import Limits
-from devall.core.errors import RunCancelled, UsageError
-from devall.core.events import RunFinished, RunStarted, Sink, Warned
-from devall.core.messages import JsonValue, Message
-from devall.core.outcome import COMPLETED, Outcome, outcome_of
+from devall.config.tools import InDoubt
+from devall.core.errors import UsageError
+from devall.core.events import RunResumed, Sink
+from devall.core.messages import JsonValue, from_json, to_json
 from devall.core.ports import HumanChannel
-from devall.edges.rules import rule_of
-from devall.engine.answer import Answer, find_answer
-from devall.engine.context import Parts, Run
 from devall.engine.folder import run_folder
+from devall.engine.freshness import Cuts
 from devall.engine.result import RunResult
-from devall.engine.runner import GraphRun, run_inside
 from devall.graph.checked import load_workflow
-from devall.graph.compile import compile_graph
-from devall.graph.model import Plan
+from devall.graph.digests import digests, following
 from devall.journal.base import Journal
 from devall.journal.memory import MemoryJournal
 from devall.loading.loader import LoadedWorkflow
 from devall.models.base import ModelSource
-from devall.models.prices import price_of
-from devall.models.providers import Models
-from devall.nodes.agent import AgentExecutor
-from devall.nodes.build import Surroundings, executor_of, is_immediate
 from devall.nodes.channels import GivenAnswers
-from devall.nodes.crew import Crew, Overrides, check_models
+from devall.nodes.crew import Overrides
 from devall.nodes.task import Attachment, task_message
-from devall.plugins.functions import FunctionCatalog
-from devall.plugins.project import functions_for
-from devall.telemetry.logs import LogLines
+from devall.runs.parts import Parts
+from devall.runs.questions import answer_open
+from devall.runs.session import Session, carry_out, undisturbed
+from devall.runs.settings import Answers, Durability, Settings, recorded_environment
 from devall.telemetry.redaction import Redactor, environment_secrets
-from devall.telemetry.run_log import RunLog
-from devall.telemetry.sinks import FanOut
-from devall.tools.extra import extra_names, functions_source
-from devall.tools.mcp.pool import McpServers
-from devall.workspace import Workspace
+from devall.workspace import Workspace, private_folder
 
-__all__ = ["Answers", "Attachment", "RunResult", "load_workflow", "redactor_of", "run", "run_sync"]
-
-Answers = Mapping[str, str | Sequence[str]]
-"""By node id: one text for every time it asks, or a list of texts in order."""
+__all__ = [
+    "Answers",
+    "Attachment",
+    "RunResult",
+    "load_workflow",
+    "redactor_of",
+    "resume",
+    "run",
+    "run_sync",
+]
 
 
 async def run(
@@ -66,10 +57,10 @@ async def run(
     models: Mapping[str, str] | None = None,
     providers: Mapping[str, str] | None = None,
     human: HumanChannel | None = None,
-    limits: Limits | None = None,
     run_id: str | None = None,
     logs_dir: str | Path | None = None,
-    journal: Literal["memory"] | Journal = "memory",
+    journal: Literal["sqlite", "memory"] | Journal | None = None,
+    durability: Durability = "normal",
     on_event: Sink | None = None,
     model_source: ModelSource | None = None,
 ) -> RunResult:
@@ -88,12 +79,13 @@ async def run(
         models: Model names by node id (`S/X` in a subgraph); `''` stands for all nodes.
         providers: Providers by node id; `''` stands for all nodes.
         human: Asked when no answer was given; None = the run then waits.
-        limits: Bounds of the whole run beside those of the file: the smaller one holds.
         run_id: Name of the run; None = a new one.
         logs_dir: The run writes its logs, files and attachments to a folder in there; None =
             nothing is kept, and its workspace is temporary.
-        journal: Where steps are kept: `memory`, or a journal of the caller's, whose steps are
-            not done again.
+        journal: Where steps are kept: `sqlite` in the file `devall.db` of `logs_dir`, `memory`,
+            or a journal of the caller's, whose steps are not done again; None = `sqlite` where
+            there is a `logs_dir`, else `memory`.
+        durability: `full`: what is kept outlives a power cut too, and not only the process.
         on_event: Takes each event as it happens; it must return at once.
         model_source: Gives the models; None = those of the providers.
 
@@ -112,50 +104,161 @@ async def run(
             workflow, variables=variables, env_file=env_file, functions_dir=functions_dir
         )
     )
-    if isinstance(journal, str) and journal != "memory":
-        raise UsageError(f"unknown journal {journal!r}", hint="there is `memory`")
-    plan = compile_graph(loaded.root)
-    if limits is not None:
-        plan = plan.tightened(limits)
-    overrides = Overrides(models or {}, providers or {})
-    _check_names(plan, {*overrides.models, *overrides.providers, *(answers or ())} - {""})
-    source = model_source or Models(loaded.environment.values)
+    if isinstance(journal, str) and journal not in {"sqlite", "memory"}:
+        raise UsageError(f"unknown journal {journal!r}", hint="there are `sqlite` and `memory`")
+    if journal == "sqlite" and logs_dir is None:
+        raise UsageError("journal `sqlite` needs a `logs_dir`")
     async with AsyncExitStack() as stack:
-        if model_source is None:
-            stack.push_async_callback(_undisturbed, source.aclose)
-        check_models(plan, loaded.root, source, overrides)
-        functions = functions_for(loaded.path, functions_dir)
-        extra = extra_names(ex_tools, loaded.environment.values)
-        if extra:
-            await _check_extra(extra, functions)
+        overrides = Overrides(models or {}, providers or {})
+        parts = Parts(loaded, overrides, functions_dir, ex_tools)
+        source = await parts.checked(stack, model_source, answers or ())
         name, folder = stack.enter_context(run_folder(run_id, logs_dir))
-        kept = None if logs_dir is None else folder
-        redactor = redactor_of(loaded)
-        sinks = _sinks(plan, kept, redactor, on_event)
-        stack.callback(sinks.close)
-        channel = GivenAnswers(answers or {}, human)
         workspace = Workspace(folder)
         first = task_message(task, attachments, workspace)
+        redactor = redactor_of(loaded)
+        steps: Journal
+        if journal is not None and not isinstance(journal, str):
+            steps = journal
+        elif logs_dir is None or journal == "memory":
+            steps = MemoryJournal()
+        else:
+            from devall.journal.sqlite import NewRun, shared_store
 
-        def assemble(graph: Plan, prefix: str) -> Parts:
-            return _assemble(crew, channel, graph, prefix)
-
-        steps = MemoryJournal() if isinstance(journal, str) else journal
-        state = Run(steps, assemble, run_inside, (sinks,) if sinks else (), price_of)
-        crew = Crew(
-            models=source,
-            functions=functions,
-            extra=extra,
-            human=channel,
-            environment=loaded.environment.values,
-            servers=McpServers(
-                emit=state.emit, logs=kept and kept / "servers", redact=redactor.text
-            ),
-            workspace=workspace,
-            overrides=overrides,
-            emit=state.emit,
+            store = await stack.enter_async_context(shared_store(folder.parent))
+            new = NewRun(
+                id=name,
+                workflow=str(loaded.path.resolve()),
+                task=to_json(first),
+                settings=Settings(
+                    variables=variables or {},
+                    answers=answers or {},
+                    overrides=overrides,
+                    env_file=env_file,
+                    functions_dir=functions_dir,
+                    ex_tools=ex_tools,
+                    durability=durability,
+                    environment=recorded_environment(loaded),
+                ).to_json(),
+                sources=loaded.texts,
+                nodes=digests(parts.plan, redactor.value),
+            )
+            steps = await store.begin(new, redactor.value, durability)
+            stack.push_async_callback(undisturbed, steps.aclose)
+        return await carry_out(
+            Session(
+                run_id=name,
+                loaded=loaded,
+                plan=parts.plan,
+                task=first,
+                workspace=workspace,
+                kept=None if logs_dir is None else folder,
+                journal=steps,
+                models=source,
+                overrides=overrides,
+                functions=parts.functions,
+                human=GivenAnswers(answers or {}, human),
+                redactor=redactor,
+                extra=parts.extra,
+                on_event=on_event,
+            )
         )
-        return await _finish(name, first, plan, loaded, state, crew, redactor, kept)
+
+
+async def resume(
+    run_id: str,
+    *,
+    logs_dir: str | Path = "logs",
+    answers: Answers | None = None,
+    again: Sequence[str] = (),
+    in_doubt: InDoubt | None = None,
+    variables: Mapping[str, JsonValue] | None = None,
+    env_file: Path | None = None,
+    human: HumanChannel | None = None,
+    on_event: Sink | None = None,
+    model_source: ModelSource | None = None,
+) -> RunResult:
+    """Go on with a run that was interrupted, waits for a human, failed or reached a limit.
+
+    What was done is taken from the journal: no finished call of a model or tool is made again,
+    and the answer is that of an uninterrupted run. Where the file was edited in between, the
+    nodes that were changed run again, and those that come after them.
+
+    Args:
+        run_id: The run; a beginning will do that fits one only; `last` is the newest.
+        logs_dir: The folder of all runs.
+        answers: Answers to open questions and to later ones: by node id, or by the id of a
+            question; one text for every time, or a list in order.
+        again: Nodes that run again in any case, and with them what comes after.
+        in_doubt: What is done with tool calls that were under way and may have been done:
+            `retry`, `fail` or `ask`; None = what their source says, else `fail`.
+        variables: Override the `vars` of the file and those that the run was started with.
+        env_file: Read instead of the one that the run was started with.
+        human: Asked when no answer was given; None = the run then waits.
+        on_event: Takes each event as it happens.
+        model_source: Gives the models; None = those of the providers.
+
+    Raises:
+        UsageError: there is no such run, or it is alive in another process.
+        ConfigError, SetupError: as for `run`.
+        asyncio.CancelledError: as for `run`.
+    """
+    from devall.journal.reader import Reader
+    from devall.journal.sqlite import shared_store
+
+    folder = Path(logs_dir)
+    with Reader(folder) as reader:
+        row = reader.run(run_id)
+    started = Settings.from_json(row.settings)
+    loaded = load_workflow(
+        row.workflow,
+        variables=started.variables_with(variables or {}),
+        env_file=env_file or started.env_file,
+        functions_dir=started.functions_dir,
+    )
+    redactor = redactor_of(loaded)
+    async with AsyncExitStack() as stack:
+        parts = Parts(loaded, started.overrides, started.functions_dir, started.ex_tools)
+        source = await parts.checked(stack, model_source, again)
+        store = await stack.enter_async_context(shared_store(folder))
+        journal = await store.take_over(
+            row.id,
+            nodes=digests(parts.plan, redactor.value),
+            again=[name for each in again for name in parts.full_names(each)],
+            redact=redactor.value,
+            durability=started.durability,
+        )
+        stack.push_async_callback(undisturbed, journal.aclose)
+        later = await answer_open(journal, answers or {})
+        parts.check_names(later)
+        given = {**started.answers_left(journal.done("human")), **later}
+        changed = journal.changed
+        return await carry_out(
+            Session(
+                run_id=row.id,
+                loaded=loaded,
+                plan=parts.plan,
+                task=from_json(row.task),
+                workspace=Workspace(private_folder(folder / row.id)),
+                kept=folder / row.id,
+                journal=journal,
+                models=source,
+                overrides=parts.overrides,
+                functions=parts.functions,
+                human=GivenAnswers(given, human),
+                redactor=redactor,
+                extra=parts.extra,
+                on_event=on_event,
+                cuts=Cuts(journal.cuts),
+                in_doubt=in_doubt,
+                resumed=RunResumed(
+                    run_id=row.id,
+                    turn=journal.epoch,
+                    kept=journal.kept,
+                    changed=changed,
+                    following=tuple(following(parts.plan, set(changed))),
+                ),
+            )
+        )
 
 
 def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult:
@@ -174,168 +277,3 @@ def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult
 def redactor_of(loaded: LoadedWorkflow) -> Redactor:
     """What hides the secrets of a workflow and of the environment."""
     return Redactor(loaded.secrets | environment_secrets(loaded.environment.values))
-
-
-async def _check_extra(names: Sequence[str], functions: FunctionCatalog) -> None:
-    """Make sure, before anything runs, that the tools beside those of the file are there.
-
-    Raises:
-        SetupError: one is unknown or does not import, or two have the same name.
-    """
-    from devall.tools.manager import ToolManager
-
-    async with ToolManager([functions_source(names)], functions=functions):
-        pass
-
-
-def _assemble(crew: Crew, channel: HumanChannel, plan: Plan, prefix: str) -> Parts:
-    """The code of one run of a graph, whose nodes' names begin with `prefix`.
-
-    Raises:
-        SetupError: a function of an edge cannot be found or loaded.
-    """
-    around = Surroundings(channel, crew.workspace, crew.agent)
-    executors = tuple(executor_of(plan, node.config, prefix, around) for node in plan.nodes)
-    return Parts(
-        executors=executors,
-        immediate=tuple(is_immediate(node.config) for node in plan.nodes),
-        rules=tuple(
-            rule_of(edge, plan.places.get(edge.index, ""), crew.functions) for edge in plan.edges
-        ),
-        closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
-    )
-
-
-async def _finish(
-    run_id: str,
-    task: Message,
-    plan: Plan,
-    loaded: LoadedWorkflow,
-    state: Run,
-    crew: Crew,
-    redactor: Redactor,
-    folder: Path | None,
-) -> RunResult:
-    """The run itself, from its first event to its last."""
-    began = time.perf_counter()
-    workflow = str(loaded.path)
-    names = tuple(node.id for node in plan.nodes)
-    state.emit(RunStarted(run_id=run_id, workflow=workflow, task=task.text, nodes=names))
-    graph: GraphRun | None = None
-    outcome = COMPLETED
-    exception: Exception | None = None
-    by_owner: asyncio.CancelledError | None = None
-    """Set where the caller cancelled its own task, and not a signal the run."""
-    try:
-        graph = GraphRun(state, plan)
-        await graph.complete([task])
-    except asyncio.CancelledError as error:
-        signal = error.args[0] if error.args else None
-        outcome = outcome_of(RunCancelled("SIGTERM" if signal == "SIGTERM" else "SIGINT"))
-        if signal not in {"SIGINT", "SIGTERM"}:
-            by_owner = error
-        elif (task_here := asyncio.current_task()) is not None:
-            task_here.uncancel()
-    except Exception as error:  # noqa: BLE001 - every end of a run becomes its outcome
-        exception = error
-        outcome = outcome_of(error)
-    await _undisturbed(crew.aclose)
-    for summary in state.nodes.values():
-        if summary.status == "running":
-            summary.status = "cancelled"
-    answer = Answer() if graph is None else find_answer(plan, graph.outputs)
-    if outcome.status not in {"completed", "limit_reached"}:
-        answer = Answer()
-    elif answer.warning and outcome.status == "completed":
-        state.emit(Warned(code="answer", message=answer.warning))
-    result = RunResult(
-        run_id=run_id,
-        workflow=workflow,
-        outcome=_redacted(outcome, redactor),
-        answer=answer.text,
-        answer_node=answer.node,
-        message=answer.message,
-        nodes=state.nodes,
-        usage=state.ledger.usage,
-        usage_by_node=state.ledger.by_node,
-        usage_by_model=state.ledger.by_model,
-        seconds=time.perf_counter() - began,
-        warnings=tuple(redactor.text(text) for text in state.warnings),
-        logs_dir=folder,
-        exception=exception,
-    )
-    state.emit(
-        RunFinished(
-            run_id=run_id,
-            outcome=result.outcome,
-            answer=result.answer,
-            usage=result.usage,
-            seconds=result.seconds,
-        )
-    )
-    if by_owner is not None:
-        raise by_owner
-    return result
-
-
-def _redacted(outcome: Outcome, redactor: Redactor) -> Outcome:
-    error = outcome.error
-    if error is None:
-        return outcome
-    return replace(
-        outcome,
-        error=replace(error, message=redactor.text(error.message), hint=redactor.text(error.hint)),
-    )
-
-
-async def _undisturbed(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do something to its end even if the task is cancelled meanwhile."""
-    task = asyncio.ensure_future(work())
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
-        raise
-
-
-def _sinks(plan: Plan, folder: Path | None, redactor: Redactor, on_event: Sink | None) -> FanOut:
-    sinks = FanOut()
-    if folder is not None:
-        sinks.add(RunLog(folder, redactor, hidden=tuple(_hidden(plan))))
-        sinks.add(LogLines.to_file(folder, level=plan.graph.log_level, redactor=redactor))
-    if on_event is not None:
-        sinks.add(on_event)
-    return sinks
-
-
-def _hidden(plan: Plan, prefix: str = "") -> Iterator[str]:
-    """Names of the nodes whose output must not stand in logs."""
-    for node in plan.nodes:
-        if not node.config.log_output:
-            yield prefix + node.id
-    for name, child in plan.subplans.items():
-        yield from _hidden(child, f"{prefix}{name}/")
-
-
-def _names(plan: Plan, prefix: str = "") -> Iterator[str]:
-    for node in plan.nodes:
-        yield prefix + node.id
-    for name, child in plan.subplans.items():
-        yield from _names(child, f"{prefix}{name}/")
-
-
-def _check_names(plan: Plan, named: Iterable[str]) -> None:
-    """Make sure that the nodes an option names are there.
-
-    Raises:
-        UsageError: one is not.
-    """
-    known = list(_names(plan))
-    last = {name.rpartition("/")[2] for name in known}
-    for name in named:
-        if name not in known and name not in last:
-            near = difflib.get_close_matches(name, known, 1)
-            raise UsageError(
-                f"there is no node {name}",
-                hint=f"did you mean {near[0]}?" if near else f"nodes: {', '.join(known)}",
-            )

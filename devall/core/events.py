@@ -36,6 +36,21 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed(Event):
+    """A process goes on with a run that another one began; follows the first event."""
+
+    run_id: str
+    turn: int
+    """Which process it is, from 2."""
+    kept: int
+    """Steps that stand in the journal."""
+    changed: tuple[str, ...] = ()
+    """Nodes that are done anew: the file has them otherwise than before, or it was asked for."""
+    following: tuple[str, ...] = ()
+    """Nodes that are done anew since they come after those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     """A run is over; always the last event."""
 

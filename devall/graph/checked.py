@@ -8,7 +8,7 @@ from pathlib import Path
 from devall.core.messages import JsonValue
 from devall.graph.rules import check
 from devall.loading import loader
-from devall.loading.loader import LoadedWorkflow
+from devall.loading.loader import LoadedWorkflow, Recorded
 from devall.plugins.project import functions_for
 
 
@@ -18,6 +18,7 @@ def load_workflow(
     variables: Mapping[str, JsonValue] | None = None,
     env_file: Path | None = None,
     functions_dir: Path | None = None,
+    recorded: Recorded | None = None,
 ) -> LoadedWorkflow:
     """A workflow that was read and checked; nothing has run, no server was asked.
 
@@ -26,6 +27,7 @@ def load_workflow(
         variables: Override the `vars` of the file.
         env_file: Read instead of the `.env` beside the file or in the working directory.
         functions_dir: The project's own functions, if they are not found upwards of the file.
+        recorded: What the files and the environment were at another time.
 
     Raises:
         UsageError: there is no such file.
@@ -37,4 +39,5 @@ def load_workflow(
         variables=variables,
         env_file=env_file,
         check=lambda graph: check(graph, functions),
+        recorded=recorded,
     )

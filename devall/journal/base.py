@@ -76,6 +76,18 @@ class Journal(Protocol):
         """
         ...
 
+    async def finish(self, status: str, result: JsonValue, /) -> None:
+        """Keep how the run ended; the journal takes no more steps.
+
+        Args:
+            status: As an `Outcome` has it.
+            result: The object of `devall run --json`.
+
+        Raises:
+            JournalError: it cannot be kept.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Let go of files and threads."""
         ...

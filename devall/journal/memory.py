@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from devall.core.messages import JsonValue
 from devall.journal.base import Step, StepRecord
 
 
@@ -24,6 +25,9 @@ class MemoryJournal:
     async def append(self, record: StepRecord, /) -> None:
         """Keep a step."""
         self._records[record.key] = record
+
+    async def finish(self, status: str, result: JsonValue, /) -> None:
+        """There is nobody who would have to know."""
 
     async def aclose(self) -> None:
         """Nothing to let go of."""

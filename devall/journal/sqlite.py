@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
 from devall.core.errors import RunTakenOver, UsageError
 from devall.core.messages import JsonValue
+from devall.core.ports import StepKind
 from devall.journal.base import Step, StepRecord
 from devall.journal.owner import LEASE, this_process
 from devall.journal.payloads import pack, unpack
@@ -307,7 +308,36 @@ class SqliteJournal:
         """Keep a step."""
         await self._keep(record)
 
-    async def finish(self, status: str, result: JsonValue) -> None:
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Nodes whose steps do not count any more since this turn began."""
+        return tuple(name for name, epoch in self.cuts.items() if epoch == self.epoch)
+
+    @property
+    def kept(self) -> int:
+        """How many steps earlier turns have done."""
+        return sum(row.state == "done" for row in self._rows.values())
+
+    def done(self, kind: StepKind) -> list[str]:
+        """Keys of the steps of a kind that earlier turns have done."""
+        return [r.key for r in self._rows.values() if r.kind == kind and r.state == "done"]
+
+    def open_questions(self) -> list[str]:
+        """Keys of the steps in which a human was asked and has not answered."""
+        return [r.key for r in self._rows.values() if r.kind == "human" and r.state == "begun"]
+
+    async def answer(self, key: str, text: str) -> None:
+        """Keep a human's answer to an open question.
+
+        Raises:
+            JournalError: it cannot be kept.
+        """
+        row = self._rows[key]
+        await self.append(StepRecord(key, "human", row.fingerprint, text, at=time.time()))
+        value = json.dumps(self._redact(text))
+        self._rows[key] = replace(row, state="done", value=value, epoch=self.epoch)
+
+    async def finish(self, status: str, result: JsonValue, /) -> None:
         """Keep how the run ended; the journal takes no more steps.
 
         Raises:

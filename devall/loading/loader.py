@@ -65,6 +65,31 @@ class LoadedWorkflow:
     """The environment and `.env`, for what a file leaves to them: `API_KEY`, `BASE_URL`."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where the value of each variable that the files use came from, in words."""
+    texts: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The text of each file that was read, by its path with links followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Files and variables as they were at another time; they stand before those of today."""
+
+    texts: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """By path, links followed."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The files that are recorded."""
+        return frozenset(map(Path, self.texts))
+
+    def document(self, path: Path, name: str) -> Document:
+        """The document in a file, recorded or read now.
+
+        Raises:
+            UsageError: there is no such file.
+        """
+        text = self.texts.get(str(path.resolve())) if self.texts else None
+        return read_document(path, name) if text is None else parse_document(text, name)
 
 
 Check: TypeAlias = Callable[[LoadedGraph], Iterable[Diagnostic]]
@@ -77,6 +102,7 @@ def load_workflow(
     variables: Mapping[str, JsonValue] | None = None,
     env_file: Path | None = None,
     check: Check | None = None,
+    recorded: Recorded | None = None,
 ) -> LoadedWorkflow:
     """The workflow in a file.
 
@@ -85,14 +111,16 @@ def load_workflow(
         variables: Values for `${NAME}`, before those of the file's `vars`.
         env_file: Read in place of `.env`.
         check: Rules over the graph, whose findings belong into the same report.
+        recorded: What the files and the environment were at another time.
 
     Raises:
         ConfigError: something is wrong; it carries all that was found, warnings included.
         UsageError: there is no such file.
     """
     file = Path(path)
-    document = read_document(file, str(file))
-    return _load(document, file, variables, env_file, check)
+    recorded = recorded or Recorded()
+    document = recorded.document(file, str(file))
+    return _load(document, file, variables, env_file, check, recorded)
 
 
 def load_text(
@@ -146,8 +174,13 @@ def _load(
     variables: Mapping[str, JsonValue] | None,
     env_file: Path | None,
     check: Check | None,
+    recorded: Recorded | None = None,
 ) -> LoadedWorkflow:
-    load = _Load(read_environment(file.parent, env_file), variables or {})
+    recorded = recorded or Recorded()
+    environment = read_environment(file.parent, env_file)
+    if recorded.environment:
+        environment = replace(environment, values={**environment.values, **recorded.environment})
+    load = _Load(environment, variables or {}, recorded)
     loaded = load.workflow(document, file, None, ())
     if loaded is not None and check is not None:
         load.diagnostics += check(loaded[1])
@@ -164,14 +197,19 @@ def _load(
         tuple(found),
         load.environment,
         load.outside.origins,
+        load.texts,
     )
 
 
 class _Load:
     """One load in progress: the files that were read, and what was found in them."""
 
-    def __init__(self, environment: Environment, given: Mapping[str, JsonValue]) -> None:
+    def __init__(
+        self, environment: Environment, given: Mapping[str, JsonValue], recorded: Recorded
+    ) -> None:
         self.environment = environment
+        self.recorded = recorded
+        self.texts: dict[str, str] = {}
         self.documents: list[Document] = []
         self.diagnostics: list[Diagnostic] = list(environment.warnings)
         self.outside = Outside(environment, given)
@@ -200,6 +238,7 @@ class _Load:
         if not any(each is document for each in self.documents):
             self.documents.append(document)
             self.diagnostics += document.problems
+            self.texts[str(file.resolve())] = document.text
         if not document.is_readable:
             return None
         root: JsonValue = document.root
@@ -297,7 +336,7 @@ class _Load:
     def _include(self, written: str, path: Steps, inside: _Inside) -> LoadedGraph | None:
         """The graph of a file that a node names; None where there is none, which is reported."""
         document = inside.document
-        found = find_file(written, inside.file)
+        found = find_file(written, inside.file, self.recorded.files)
         if isinstance(found, NotFound):
             places = ", ".join(shown(each) for each in found.tried)
             self._report(
@@ -318,7 +357,7 @@ class _Load:
         if key not in self._included:
             name = shown(found.path)
             try:
-                read = self._read.setdefault(found.real, read_document(found.path, name))
+                read = self._read.setdefault(found.real, self.recorded.document(found.path, name))
             except UsageError as error:
                 self._report(document, path, "missing-file", str(error))
                 return None

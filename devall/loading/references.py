@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,17 +28,18 @@ class NotFound:
     tried: tuple[Path, ...]
 
 
-def find_file(written: str, including: Path) -> Found | NotFound:
+def find_file(written: str, including: Path, known: Collection[Path] = ()) -> Found | NotFound:
     """The file that a workflow names: beside the workflow, then in a library.
 
     Args:
         written: The path as the workflow has it.
         including: The workflow's own path.
+        known: Files that count as being there, links followed.
     """
     tried: list[Path] = []
     for folder in _folders(including):
         candidate = folder / written
-        if candidate.is_file():
+        if candidate.is_file() or candidate.resolve() in known:
             return Found(candidate, candidate.resolve())
         tried.append(candidate)
     return NotFound(tuple(tried))

@@ -7,8 +7,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from devall.agents.gates import Gates
 from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
+from devall.config.tools import InDoubt
 from devall.core.errors import SetupError
 from devall.core.events import Sink, Warned
 from devall.core.ports import HumanChannel
@@ -58,8 +60,13 @@ class Crew:
     """Tools that every agent has beside its own, as a workflow names functions."""
     human: HumanChannel | None = None
     """Answers what MCP servers ask during a call."""
+    in_doubt: InDoubt | None = None
+    """What is done with calls that an interrupted run left in doubt; None = as the file says."""
+    remembers: bool = True
+    """False: memory stores are neither read nor written."""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     """Where tools find their settings and keys; None = the environment of devall."""
+    _gates: Gates = field(default_factory=Gates)
     _stores: dict[int, dict[str, MemoryStore]] = field(
         default_factory=dict[int, dict[str, MemoryStore]]
     )
@@ -81,6 +88,7 @@ class Crew:
                 emit=self.emit,
                 human=self.human,
                 node=name,
+                in_doubt=self.in_doubt,
                 environment=self.environment,
             )
         return AgentExecutor(
@@ -90,8 +98,15 @@ class Crew:
             tools=tools,
             memories=self._stores_of(plan),
             attachments=self.workspace.read_attachment,
+            keep_text=self._keep_text,
+            gates=self._gates,
             base=folder,
         )
+
+    def _keep_text(self, text: str) -> str:
+        """Keep a text as an attachment; its name."""
+        data = text.encode("utf-8", "replace")
+        return self.workspace.save_attachment(data, "text/plain").attachment
 
     async def aclose(self) -> None:
         """Close servers and stores."""
@@ -107,11 +122,14 @@ class Crew:
             return {}
         stores = self._stores.get(id(plan))
         if stores is None:
+            from devall.memory.forgotten import ForgottenStore
             from devall.memory.stores import memory_store  # see above
 
             here = Path.cwd()
             stores = self._stores[id(plan)] = {
-                config.name: memory_store(
+                config.name: ForgottenStore(config.name)
+                if not self.remembers
+                else memory_store(
                     config, folder=here, auto=here / "memory", embedding=self._embedding
                 )
                 for config in plan.graph.memory
