@@ -80,7 +80,8 @@ LOGIN_EXAMPLES = """Examples:
 \b
 The page to log in at is opened in a browser, where there is one, and shown on
 standard error. With --device, and where there is no browser, it is a page for
-any device, and a code to type there, if the server has that way. Tokens are kept in your configuration folder, for you alone.
+any device, and a code to type there, if the server has that way. Tokens are
+kept in your configuration folder, for you alone.
 """
 WORKFLOWS_EXAMPLES = """Examples:
 

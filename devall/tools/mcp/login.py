@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from devall.config.tools import McpRemoteConfig, McpRemoteSource, ToolSource
-from devall.tools.mcp.logins import Logins
+from devall.tools.mcp.logins import LoginPage, Logins
 from devall.tools.mcp.pool import McpServers
 
 
@@ -20,18 +20,25 @@ def wants_login(sources: Sequence[ToolSource]) -> list[McpRemoteConfig]:
 
 
 async def login(
-    config: McpRemoteConfig, show: Callable[[str], None], *, folder: Path | None = None
+    config: McpRemoteConfig,
+    show: Callable[[LoginPage], None],
+    *,
+    folder: Path | None = None,
+    by_code: bool = False,
 ) -> int:
     """Log in to a server anew and keep the token; how many tools it then lists.
 
     Args:
         config: The server, with `auth: oauth`.
-        show: Shows a person the URL of the page to log in at; a browser is opened beside where
-            there is a screen. The page leads back to a port of this machine.
+        show: Shows a person the page to log in at; a browser is opened beside where there is a
+            screen. The page leads back to a port of this machine.
         folder: Where tokens are kept; None = in the user's folder for configuration.
+        by_code: Whether the person logs in on another device, with a code; done also where no
+            browser can be opened here. A server that gives no codes is logged in to by the page.
 
     Raises:
         SetupError: the server cannot be reached, or the login did not succeed.
     """
-    async with McpServers(logins=Logins(show, folder, anew=True)) as servers:
+    logins = Logins(show, folder, anew=True, by_code=by_code)
+    async with McpServers(logins=logins) as servers:
         return len(await servers.remote(config).tools())

@@ -25,7 +25,7 @@ from devall.tools.mcp.link import WAITS, Caller, CallFailure, Listing
 from devall.tools.mcp.lists import KeptList
 from devall.tools.mcp.log import ServerLog
 from devall.tools.mcp.logins import Logins
-from devall.tools.mcp.oauth import PATIENCE, SignIn, trouble
+from devall.tools.mcp.oauth import HINT, OF_LOGIN, SignIn, trouble
 from devall.tools.mcp.session import MODES, Conversation
 from devall.tools.mcp.tls import tls
 
@@ -48,6 +48,8 @@ class _Answer:
     body: str = ""
     moved: str = ""
     """Where a redirect led that was followed."""
+    wants_oauth: bool = False
+    """Whether it says where to log in."""
 
     def __bool__(self) -> bool:
         return bool(self.status)
@@ -107,7 +109,7 @@ class RemoteConnector:
         A person who has to log in gets more.
         """
         if self.sign_in is not None and self.sign_in.is_attended:
-            return PATIENCE
+            return self.sign_in.patience
         return min(self.config.timeout, LONGEST_START)
 
     def link(self) -> RemoteLink:
@@ -229,14 +231,15 @@ class RemoteLink:
     async def explain(self, error: BaseException) -> SetupError:
         """What kept the server from being reached."""
         url = self._connector.address
-        if told := trouble(error):
+        if told := self._trouble(error):
             return SetupError(f"{url} {told[0]}", hint=told[1])
         answer = error.answer if isinstance(error, _RequestError) else _Answer()
         first = self._connector.first_refusal
         if answer and first is not None and self._by_sse:
             return first  # it is no server of that kind either
         if answer:
-            told = SetupError(f"{url} answered {answer}", hint=_hint(answer))
+            hint = _hint(answer, self._connector.config)
+            told = SetupError(f"{url} answered {answer}", hint=hint)
             self._connector.first_refusal = told
             return told
         text = describe(error)
@@ -246,6 +249,11 @@ class RemoteLink:
                 hint="is it an MCP server? `timeout` is the time it has",
             )
         if any(isinstance(each, httpx2.ConnectError) for each in chain(error)):
+            if elsewhere := _login_origin(error):
+                return SetupError(
+                    f"{url} wants a login at {elsewhere}, which cannot be reached: {text}",
+                    hint="is that authorization server running, and reachable from here?",
+                )
             return SetupError(
                 f"{url} cannot be reached: {text}",
                 hint="is the server running, and are host and port right?",
@@ -255,7 +263,7 @@ class RemoteLink:
     async def explain_call(self, error: Exception, tool: str) -> CallFailure:
         """What made a call fail."""
         label = self._connector.label
-        if told := trouble(error):
+        if told := self._trouble(error):
             return CallFailure(ToolFailed(f"{tool}: {label} {told[0]}", hint=told[1]), is_lost=True)
         answer = error.answer if isinstance(error, _RequestError) else _Answer()
         refused = any(isinstance(e, httpx2.ConnectError) for e in chain(error))
@@ -264,13 +272,21 @@ class RemoteLink:
             text = f"{tool} of {label}: {answer or describe(error)}"
             return CallFailure(ToolFailed(text), is_lost=True, was_refused=True)
         if answer:
-            hint = _hint(answer)
+            hint = _hint(answer, self._connector.config)
             text = f"{tool} of {label}: answered {answer}"
             return CallFailure(ToolFailed(text, hint=hint), is_lost=is_closed(error))
         lost = is_closed(error) or isinstance(error, ConnectionLostError)
         lost = lost or any(isinstance(e, httpx2.TransportError) for e in chain(error))
         unknown = "; outcome unknown" if lost else ""
         return CallFailure(ToolFailed(f"{tool} of {label}: {describe(error)}{unknown}"), lost)
+
+    def _trouble(self, error: BaseException) -> tuple[str, str] | None:
+        """What went wrong with the login, and what to do; None where it was something else."""
+        sign_in = self._connector.sign_in
+        if sign_in is None:
+            return None
+        known = sign_in.failure if is_closed(error) else None
+        return trouble(error) or (trouble(known) if known is not None else None)
 
     def _on_changed(self) -> None:
         self._connector.kept.forget()
@@ -320,7 +336,7 @@ async def _note(response: httpx2.Response) -> None:
     answer = _answer.get()
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_protocol = kind in {"application/json", "text/event-stream"} or response.status_code == 202
-    if answer is None:
+    if answer is None or response.request.extensions.get(OF_LOGIN):
         return
     if response.status_code < 300 and is_protocol:
         answer.status = 0
@@ -334,17 +350,38 @@ async def _note(response: httpx2.Response) -> None:
     answer.status = response.status_code
     answer.reason = response.reason_phrase
     answer.kind = kind
+    answer.wants_oauth = "resource_metadata" in response.headers.get("www-authenticate", "")
     length = response.headers.get("content-length", "0")
     if length.isdigit() and int(length) <= MAX_BODY:
         with contextlib.suppress(httpx2.HTTPError):
             answer.body = (await response.aread())[: 4 * SHOWN].decode("utf-8", "replace")
 
 
-def _hint(answer: _Answer) -> str:
+def _login_origin(error: BaseException) -> str:
+    """Where a request for a login was sent that failed, empty where it was another request."""
+    for each in chain(error):
+        request = getattr(each, "_request", None)
+        if isinstance(request, httpx2.Request) and request.extensions.get(OF_LOGIN):
+            return str(request.url.copy_with(path="/", query=None)).rstrip("/")
+    return ""
+
+
+def _hint(answer: _Answer, config: McpRemoteConfig) -> str:
     """What to look at, for an answer."""
     match answer.status:
-        case 401 | 403:
+        case 401 if config.auth:
+            return f"the login is not accepted; {HINT}"
+        case 403 if config.auth:
+            return f"whoever is logged in may not do this; as somebody else: {HINT}"
+        case 401 | 403 if "authorization" in {name.lower() for name in config.headers}:
             return "check `headers.Authorization` of the source: is the key there, and valid?"
+        case 401 if answer.wants_oauth:
+            return (
+                "write `auth: oauth` into the config of the source, and log in once:"
+                " `devall mcp login FILE [--node ID]`; or put a key into `headers.Authorization`"
+            )
+        case 401 | 403:
+            return "it wants a key: put it into `headers.Authorization` of the source"
         case 404 | 405:
             return "check the path of `server`: many servers listen at /mcp"
         case 301 | 302 | 303 | 307 | 308:
