@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from devall.config.nodes import PythonConfig
 from devall.core.errors import SetupError
 from devall.core.messages import Message, assistant
 from devall.core.ports import NodeResult, Scope
 from devall.processes import ChildResult, run_child
+from devall.sandbox import Sandbox, network_allowed, sandbox_for
 from devall.telemetry.redaction import without_secrets
 from devall.workspace import Workspace, private_folder, write_private
 
@@ -22,8 +25,9 @@ _FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTIL
 class PythonExecutor:
     """Runs the first fenced block of its last input, or the whole text, as a child process.
 
-    The code works in the run's workspace. It does not get those variables of the environment
-    whose names say that they are secrets; `env` of the node gives what it needs.
+    The code works in the run's workspace, closed in where that can be had: see
+    `devall.sandbox`. It does not get those variables of the environment whose names say that
+    they are secrets; `env` of the node gives what it needs.
     """
 
     def __init__(self, node: str, config: PythonConfig, workspace: Workspace) -> None:
@@ -53,11 +57,17 @@ class PythonExecutor:
         place = folder / (re.sub(r"[^A-Za-z0-9@.-]+", "_", path).strip("_")[-100:] + ".py")
         write_private(place, code.encode(config.encoding, "replace"))
         program = config.interpreter or sys.executable
+        files = self._workspace.files.resolve()
+        env = _environment(config.env, config.encoding)
+        found = shutil.which(program, path=env.get("PATH"))
+        readable = [folder.resolve(), *_homes(found)]
+        sandbox = await sandbox_for(files, network=network_allowed(), readable=readable)
         try:
             result = await run_child(
-                [program, str(place.resolve()), *config.args],
-                cwd=self._workspace.files,
-                env=_environment(config.env, config.encoding),
+                # Without a sandbox what cannot be started is told by the system itself.
+                [*(sandbox.prefix if found else ()), program, str(place.resolve()), *config.args],
+                cwd=files,
+                env=env | ({"TMPDIR": "/tmp"} if sandbox.prefix else {}),  # noqa: S108
                 seconds=config.timeout_seconds,
             )
         except OSError as error:
@@ -65,7 +75,23 @@ class PythonExecutor:
                 f"interpreter {program} cannot be started: {error.strerror or error}",
                 hint="name one that is installed in the node's `interpreter`",
             ) from error
-        return _report(result, config)
+        return _report(result, config, _closed_in(sandbox))
+
+
+def _homes(program: str | None) -> list[Path]:
+    """The folders that an interpreter is installed in: where it is found, and where it lies."""
+    if program is None:
+        return []
+    found = Path(program).absolute()
+    return [place.parents[1] for place in (found, found.resolve()) if len(place.parents) > 1]
+
+
+def _closed_in(sandbox: Sandbox) -> str:
+    """What may be the reason for a failure."""
+    if not sandbox.prefix:
+        return ""
+    network = "" if network_allowed() else " and without network (DEVALL_CODE_NETWORK=1 gives it)"
+    return f"\n[it ran in a sandbox{network}; DEVALL_CODE_SANDBOX=off runs it without one]"
 
 
 def code_in(text: str) -> str:
@@ -83,7 +109,7 @@ def _environment(extra: Mapping[str, str], encoding: str) -> dict[str, str]:
     }
 
 
-def _report(result: ChildResult, config: PythonConfig) -> str:
+def _report(result: ChildResult, config: PythonConfig, closed_in: str) -> str:
     out = result.stdout.decode(config.encoding, "replace")
     err = result.stderr.decode(config.encoding, "replace")
     note = "\n[output was cut: there was more than is kept]" if result.was_cut else ""
@@ -96,4 +122,4 @@ def _report(result: ChildResult, config: PythonConfig) -> str:
     else:
         how = f"exit code {result.exit_code}"
     parts = [FAILED, how, *(part for part in (err.strip(), out.strip()) if part)]
-    return "\n".join(parts) + note
+    return "\n".join(parts) + note + closed_in

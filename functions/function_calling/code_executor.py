@@ -10,11 +10,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from devall.sandbox import network_allowed
 from devall.tools.base import ToolResult
 from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
 
-from ._child import code_limits, environment, network_allowed, reported, run_limited, sandbox_for
+from ._child import code_limits, environment, reported, run_limited, sandbox_for
 from ._run import workspace_of
 from ._tree import entries, open_folder
 

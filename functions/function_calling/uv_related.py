@@ -19,11 +19,12 @@ from pydantic import Field
 
 from devall.core.errors import SetupError, ToolArguments, ToolFailed
 from devall.core.messages import TextPart
+from devall.sandbox import network_allowed
 from devall.tools.base import ToolResult
 from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
 
-from ._child import environment, network_allowed, reported, run_limited, sandbox_for
+from ._child import environment, reported, run_limited, sandbox_for
 from ._run import workspace_of
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

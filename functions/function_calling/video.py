@@ -18,10 +18,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from devall.core.errors import ToolArguments, ToolFailed
+from devall.sandbox import network_allowed
 from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
 
-from ._child import MAX_OUTPUT, code_limits, environment, network_allowed, run_limited, sandbox_for
+from ._child import MAX_OUTPUT, code_limits, environment, run_limited, sandbox_for
 from ._run import shortened, workspace_of
 
 _SECONDS = 1800.0
