@@ -112,8 +112,8 @@ def _properties(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "tool_calls", str(usage.tool_calls)
     yield "input_tokens", str(usage.input_tokens)
     yield "output_tokens", str(usage.output_tokens)
-    if report.usd is not None:
-        yield "usd", f"{report.usd:.6f}"
+    if usage.usd is not None and not usage.unpriced_calls:
+        yield "usd", f"{usage.usd:.6f}"
 
 
 def _said(report: RunReport) -> Iterator[str]:

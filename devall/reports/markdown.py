@@ -89,7 +89,7 @@ def _totals(report: RunReport) -> str:
         parts.append(f"{report.usage.tool_calls:,} tool calls")
     if report.usage.tokens:
         parts.append(f"{_tokens(report.usage)} tokens in / out")
-    if cost := _cost(report.usage, report.usd):
+    if cost := _cost(report.usage):
         parts.append(cost)
     if report.run_id:
         parts.append(f"run {escaped(report.run_id)}")
@@ -150,7 +150,7 @@ def _cells(node: NodeReport) -> Iterator[str]:
     yield str(node.usage.model_calls or "")
     yield str(node.usage.tool_calls or "")
     yield _tokens(node.usage) if node.usage.model_calls else ""
-    yield _cost(node.usage, node.usd)
+    yield _cost(node.usage)
 
 
 def _tokens(usage: Usage) -> str:
@@ -158,12 +158,14 @@ def _tokens(usage: Usage) -> str:
     return f"{at_least}{usage.input_tokens:,} / {usage.output_tokens:,}"
 
 
-def _cost(usage: Usage, usd: float | None) -> str:
+def _cost(usage: Usage) -> str:
     if not usage.model_calls:
         return ""
-    if usd is None:
+    if usage.usd is None:
         return "cost unknown"
-    return f"${usd:,.2f}" if usd >= 1 else f"${usd:.6f}"
+    at_least = "≥ " if usage.unpriced_calls else ""
+    digits = 6 if 0 < usage.usd < 1 else 2
+    return f"{at_least}${usage.usd:,.{digits}f}"
 
 
 def _size(text: str) -> int:

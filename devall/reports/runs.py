@@ -9,15 +9,12 @@ from datetime import UTC, datetime
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.events import (
     Event,
-    ModelCallFailed,
-    ModelCallFinished,
     NodeFailed,
     NodeFinished,
-    ToolCallFinished,
 )
 from devall.core.ids import node_of
 from devall.core.outcome import ErrorReport, Outcome
-from devall.core.usage import TokenUsage, Usage
+from devall.core.usage import Usage
 from devall.engine.context import NodeStatus
 from devall.engine.result import RunResult
 from devall.loading.loader import LoadedWorkflow
@@ -39,8 +36,6 @@ class NodeReport:
     seconds: float = 0
     """Of all its runs together."""
     usage: Usage = field(default_factory=Usage)
-    usd: float | None = 0
-    """None: the price of one of its calls is not known."""
     place: Position | None = None
     failure: ErrorReport | None = None
     """Why its last run that failed did."""
@@ -61,8 +56,6 @@ class RunReport:
     answer_node: str | None = None
     nodes: tuple[NodeReport, ...] = ()
     usage: Usage = field(default_factory=Usage)
-    usd: float | None = 0
-    """None: the price of some call is not known."""
     seconds: float = 0
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     warnings: tuple[str, ...] = ()
@@ -99,17 +92,11 @@ class _Tally:
     """What the events have said of one node."""
 
     seconds: float = 0
-    model_calls: int = 0
-    tool_calls: int = 0
-    unknown: int = 0
-    calls: list[tuple[str, str, TokenUsage]] = field(
-        default_factory=list[tuple[str, str, TokenUsage]]
-    )
     failure: NodeFailed | None = None
 
 
 class Recorder:
-    """Adds up a run's events by node; an instance is itself the sink."""
+    """Remembers of a run's events what its result does not say; an instance is itself the sink."""
 
     def __init__(self) -> None:
         self.began = datetime.now(UTC)
@@ -128,17 +115,6 @@ class Recorder:
                 tally = self._of(event.node)
                 tally.seconds += event.seconds
                 tally.failure = event
-            case ModelCallFinished():
-                tally = self._of(event.node)
-                tally.model_calls += 1
-                if event.usage is None:
-                    tally.unknown += 1
-                else:
-                    tally.calls.append((event.provider, event.model, event.usage))
-            case ModelCallFailed():
-                self._of(event.node).model_calls += 1
-            case ToolCallFinished():
-                self._of(event.node).tool_calls += 1
             case _:
                 pass
 
@@ -163,7 +139,6 @@ class Recorder:
             answer_node=result.answer_node,
             nodes=nodes,
             usage=result.usage,
-            usd=_sum(node.usd for node in nodes),
             seconds=result.seconds,
             began=self.began,
             warnings=tuple(redactor.text(text) for text in result.warnings),
@@ -185,15 +160,7 @@ class Recorder:
             status=summary.status,
             runs=summary.runs,
             seconds=tally.seconds,
-            usage=Usage(
-                tally.model_calls,
-                tally.tool_calls,
-                sum(usage.input_tokens for _, _, usage in tally.calls),
-                sum(usage.output_tokens for _, _, usage in tally.calls),
-                sum(usage.cached_tokens for _, _, usage in tally.calls),
-                tally.unknown,
-            ),
-            usd=None if tally.unknown else _cost(tally.calls),
+            usage=result.usage_by_node.get(name) or Usage(),
             place=places.get(name),
             failure=None
             if failed is None
@@ -228,21 +195,6 @@ def never_begun(
 
 def _reason(node: NodeReport) -> str:
     return node.question or (node.failure.message if node.failure is not None else "")
-
-
-def _cost(calls: Iterable[tuple[str, str, TokenUsage]]) -> float | None:
-    from devall.models.prices import price_of
-
-    return _sum(price_of(*call) for call in calls)
-
-
-def _sum(amounts: Iterable[float | None]) -> float | None:
-    total = 0.0
-    for amount in amounts:
-        if amount is None:
-            return None
-        total += amount
-    return total
 
 
 def _redacted(outcome: Outcome, redactor: Redactor) -> Outcome:

@@ -22,10 +22,12 @@ def completed() -> RunReport:
         answer_node="B",
         nodes=(
             NodeReport(name="A", status="completed", runs=2, seconds=1.5, usage=Usage(2, 1, 10, 5)),
-            NodeReport(name="B", status="completed", runs=1, usd=None, usage=Usage(1)),
+            NodeReport(
+                name="B", status="completed", runs=1, usage=Usage(1, usd=None, unpriced_calls=1)
+            ),
             NodeReport(name="C", status="skipped"),
         ),
-        usage=Usage(3, 1, 10, 5),
+        usage=Usage(3, 1, 10, 5, usd=1.5, unpriced_calls=1),
         seconds=2.25,
         warnings=("mind the gap",),
     )

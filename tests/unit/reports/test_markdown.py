@@ -21,10 +21,10 @@ def rendered(text: str) -> str:
 def test_it_shows_status_answer_nodes_and_totals(completed: RunReport):
     text = run_markdown(completed)
     assert text.startswith("## flows/poem.yaml: completed\n")
-    assert "3 model calls · 1 tool calls · 10 / 5 tokens in / out" in text
+    assert "3 model calls · 1 tool calls · 10 / 5 tokens in / out · ≥ $1.50" in text
     assert "### Answer (by B)" in text
     assert "```text\na poem\n```" in text
-    assert "| A | completed | 2 | 1.50 s | 2 | 1 | 10 / 5 | $0.000000 |" in text
+    assert "| A | completed | 2 | 1.50 s | 2 | 1 | 10 / 5 | $0.00 |" in text
     assert "cost unknown" in text
     assert "mind the gap" in text
 
