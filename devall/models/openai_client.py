@@ -14,6 +14,7 @@ import httpx2
 from httpx2 import Limits
 
 from devall.core.messages import JsonValue
+from devall.models.convert import usage_of
 from devall.models.openai_errors import Place, Said, from_said, timed_out, translated
 from devall.models.openai_import import (
     AsyncOpenAI,
@@ -142,7 +143,9 @@ def _whole(data: bytes, place: Place) -> JsonObject:
         raise place.bad(kind, text, hint=_ADDRESS) from error
     answer = as_object(found)
     if answer.get("error"):
-        raise from_said(Said.of(answer), None, place)
+        error = from_said(Said.of(answer), None, place)
+        error.usage = usage_of(as_object(answer.get("usage"))) or error.usage
+        raise error
     if not answer:
         raise place.bad("JSON that is no object", text)
     return answer
