@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 import sys
 import time
@@ -51,6 +52,9 @@ NO_CODES = (
     "its authorization server gives no codes for other devices (it has no"
     " device_authorization_endpoint); in a browser on this machine"
 )
+
+# It writes to standard error by itself, in the midst of what a person is told.
+logging.getLogger("fastmcp.client.auth").setLevel(logging.WARNING)
 
 
 class LoginNeededError(Exception):
