@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Literal
 
+from devall.config.limits import Limits
 from devall.config.tools import InDoubt
 from devall.core.errors import UsageError
 from devall.core.events import RunResumed, Sink
@@ -25,8 +27,9 @@ from devall.models.base import ModelSource
 from devall.nodes.channels import GivenAnswers
 from devall.nodes.crew import Overrides
 from devall.nodes.task import Attachment, task_message
+from devall.runs.kept import KeptRun
 from devall.runs.parts import Parts
-from devall.runs.questions import answer_open
+from devall.runs.questions import answer_open, fits, question_id
 from devall.runs.session import Session, carry_out, undisturbed
 from devall.runs.settings import Answers, Durability, Settings, recorded_environment
 from devall.telemetry.redaction import Redactor, environment_secrets
@@ -35,7 +38,9 @@ from devall.workspace import Workspace, private_folder
 __all__ = [
     "Answers",
     "Attachment",
+    "KeptRun",
     "RunResult",
+    "answer_questions",
     "load_workflow",
     "redactor_of",
     "resume",
@@ -57,6 +62,7 @@ async def run(
     models: Mapping[str, str] | None = None,
     providers: Mapping[str, str] | None = None,
     human: HumanChannel | None = None,
+    limits: Limits | None = None,
     run_id: str | None = None,
     logs_dir: str | Path | None = None,
     journal: Literal["sqlite", "memory"] | Journal | None = None,
@@ -79,6 +85,7 @@ async def run(
         models: Model names by node id (`S/X` in a subgraph); `''` stands for all nodes.
         providers: Providers by node id; `''` stands for all nodes.
         human: Asked when no answer was given; None = the run then waits.
+        limits: Bounds of the whole run beside those of the file: the smaller one holds.
         run_id: Name of the run; None = a new one.
         logs_dir: The run writes its logs, files and attachments to a folder in there; None =
             nothing is kept, and its workspace is temporary.
@@ -148,7 +155,7 @@ async def run(
             Session(
                 run_id=name,
                 loaded=loaded,
-                plan=parts.plan,
+                plan=parts.plan if limits is None else parts.plan.tightened(limits),
                 task=first,
                 workspace=workspace,
                 kept=None if logs_dir is None else folder,
@@ -165,7 +172,7 @@ async def run(
 
 
 async def resume(
-    run_id: str,
+    run_id: str | KeptRun,
     *,
     logs_dir: str | Path = "logs",
     answers: Answers | None = None,
@@ -174,6 +181,7 @@ async def resume(
     variables: Mapping[str, JsonValue] | None = None,
     env_file: Path | None = None,
     human: HumanChannel | None = None,
+    limits: Limits | None = None,
     on_event: Sink | None = None,
     model_source: ModelSource | None = None,
 ) -> RunResult:
@@ -184,7 +192,8 @@ async def resume(
     nodes that were changed run again, and those that come after them.
 
     Args:
-        run_id: The run; a beginning will do that fits one only; `last` is the newest.
+        run_id: The run; a beginning will do that fits one only; `last` is the newest. Or a run
+            that was found already.
         logs_dir: The folder of all runs.
         answers: Answers to open questions and to later ones: by node id, or by the id of a
             question; one text for every time, or a list in order.
@@ -194,6 +203,7 @@ async def resume(
         variables: Override the `vars` of the file and those that the run was started with.
         env_file: Read instead of the one that the run was started with.
         human: Asked when no answer was given; None = the run then waits.
+        limits: Bounds of the whole run beside those of the file; what was used before counts.
         on_event: Takes each event as it happens.
         model_source: Gives the models; None = those of the providers.
 
@@ -202,20 +212,15 @@ async def resume(
         ConfigError, SetupError: as for `run`.
         asyncio.CancelledError: as for `run`.
     """
-    from devall.journal.reader import Reader
+    kept = (
+        run_id
+        if isinstance(run_id, KeptRun)
+        else KeptRun.find(run_id, Path(logs_dir), variables=variables, env_file=env_file)
+    )
+    folder, row, started, loaded = kept.folder, kept.row, kept.settings, kept.loaded
+    redactor = redactor_of(loaded)
     from devall.journal.sqlite import shared_store
 
-    folder = Path(logs_dir)
-    with Reader(folder) as reader:
-        row = reader.run(run_id)
-    started = Settings.from_json(row.settings)
-    loaded = load_workflow(
-        row.workflow,
-        variables=started.variables_with(variables or {}),
-        env_file=env_file or started.env_file,
-        functions_dir=started.functions_dir,
-    )
-    redactor = redactor_of(loaded)
     async with AsyncExitStack() as stack:
         parts = Parts(loaded, started.overrides, started.functions_dir, started.ex_tools)
         source = await parts.checked(stack, model_source, again)
@@ -236,7 +241,7 @@ async def resume(
             Session(
                 run_id=row.id,
                 loaded=loaded,
-                plan=parts.plan,
+                plan=parts.plan if limits is None else parts.plan.tightened(limits),
                 task=from_json(row.task),
                 workspace=Workspace(private_folder(folder / row.id)),
                 kept=folder / row.id,
@@ -259,6 +264,49 @@ async def resume(
                 ),
             )
         )
+
+
+async def answer_questions(
+    run_id: str, answers: Answers, *, logs_dir: str | Path = "logs"
+) -> list[str]:
+    """Keep answers to questions that a run has left open; it does not go on by that.
+
+    Args:
+        run_id: The run, whole.
+        answers: By node id, or by the id of a question.
+        logs_dir: The folder of all runs.
+
+    Returns:
+        The ids of the questions that are still open.
+
+    Raises:
+        UsageError: there is no such run, it is alive, or an answer fits no open question.
+    """
+    from devall.journal.reader import Reader
+    from devall.journal.sqlite import shared_store
+
+    folder = Path(logs_dir)
+    with Reader(folder) as reader:
+        row = reader.run(run_id)
+        nodes = reader.digests(row)
+    redactor = Redactor(environment_secrets(os.environ))
+    async with shared_store(folder) as store:
+        journal = await store.take_over(row.id, nodes=nodes, redact=redactor.value)
+        before = journal.open_questions()
+        left = await answer_open(journal, answers)
+        now = journal.open_questions()
+        result = dict(row.result or {})
+        still = {question_id(key) for key in now}
+        result["waiting"] = [q for q in result.get("waiting", ()) if q["path"] in still]
+        await journal.finish(row.status, result)
+        await journal.aclose()
+    unfit = [name for name, words in left.items() if not isinstance(words, str)]
+    unfit += [
+        n for n, w in left.items() if isinstance(w, str) and not any(fits(n, k) for k in before)
+    ]
+    if unfit:
+        raise UsageError(f"run {row.id} has no open question for {', '.join(unfit)}")
+    return sorted(still)
 
 
 def run_sync(workflow: str | Path | LoadedWorkflow, **options: Any) -> RunResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ from devall.core.messages import JsonValue
 if TYPE_CHECKING:
     from devall.config.nodes import Node
     from devall.loading.loader import LoadedGraph, LoadedWorkflow
+
+
+LOGS_DIR = "logs"
+"""Where runs keep their files, unless `--logs-dir` or DEVALL_LOGS_DIR says otherwise."""
 
 
 def load(
@@ -33,6 +38,11 @@ def load(
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: there is no such file")
     return load_workflow(file, variables=variables, env_file=env_file, functions_dir=functions_dir)
+
+
+def logs_folder(given: Path | None) -> Path:
+    """The folder of all runs: as given, else DEVALL_LOGS_DIR, else `logs`."""
+    return given or Path(os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR)
 
 
 def gather_variables(place: Path | None, given: Sequence[str]) -> dict[str, JsonValue]:

@@ -13,8 +13,12 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from devall.cli.failures import Reporter, terminate_as_interrupt
+from devall.cli.kept_commands import add_kept_commands
 from devall.cli.leaving import end_children
 from devall.cli.parameters import (
+    AnswerAsJson,
+    Answers,
+    AnswersFile,
     AsJson,
     Debug,
     EnvFile,
@@ -22,8 +26,13 @@ from devall.cli.parameters import (
     File,
     Files,
     FunctionsDir,
+    LogsDir,
+    MaxSeconds,
+    MaxUsd,
     Models,
     Providers,
+    Quiet,
+    RunReports,
     Variables,
     VarsFile,
 )
@@ -109,6 +118,7 @@ models_app = typer.Typer(
 app.add_typer(models_app, name="models")
 app.add_typer(tools_app, name="tools")
 app.add_typer(mcp_app, name="mcp")
+add_kept_commands(app)
 
 
 def _print_version(value: bool) -> None:
@@ -143,14 +153,8 @@ def run(
     var: Variables = None,
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
-    answer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NODE=TEXT", help="What a human node is answered; may be repeated."),
-    ] = None,
-    answers: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="YAML or JSON file: node to a text or list of texts."),
-    ] = None,
+    answer: Answers = None,
+    answers: AnswersFile = None,
     model: Models = None,
     provider: Providers = None,
     functions_dir: FunctionsDir = None,
@@ -158,31 +162,25 @@ def run(
     run_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Name of the run; default: made of the time.")
     ] = None,
-    logs_dir: Annotated[
-        Path | None,
+    logs_dir: LogsDir = None,
+    report: RunReports = None,
+    max_usd: MaxUsd = None,
+    max_seconds: MaxSeconds = None,
+    journal: Annotated[
+        str | None,
         typer.Option(
-            metavar="DIR", help="Where the run's folder is made; default: DEVALL_LOGS_DIR or logs."
+            metavar="sqlite|memory",
+            help="Where steps are kept; `memory`: nowhere, the run cannot be gone on with.",
         ),
     ] = None,
-    report: Annotated[
-        list[str] | None,
+    durability: Annotated[
+        str | None,
         typer.Option(
-            metavar="junit|markdown=PATH",
-            help="Write a report of the run, however it ends; may be repeated.",
+            metavar="normal|full", help="`full`: what is kept outlives a power cut as well."
         ),
     ] = None,
-    max_usd: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Dollars that the run may cost; never loosens the file's."),
-    ] = None,
-    max_seconds: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Seconds that the run may take; never loosens the file's."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of the answer.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only errors.")] = False,
+    as_json: AnswerAsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
     """Run a workflow and print its answer.
@@ -211,6 +209,8 @@ def run(
             reports=report or (),
             max_usd=max_usd,
             max_seconds=max_seconds,
+            journal=journal,
+            durability=durability,
             as_json=as_json,
             quiet=quiet,
             debug=debug,

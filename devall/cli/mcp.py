@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from devall.cli import options as parsing
 from devall.cli.bound import bound_agents, redactor_for
 from devall.cli.failures import Reporter
-from devall.cli.inputs import gather_variables, load, nodes_of
+from devall.cli.inputs import gather_variables, load, logs_folder, nodes_of
 from devall.cli.interruption import Interruption
 from devall.cli.streams import write_note
-from devall.cli.tools import LOGS_DIR, workspace_for
+from devall.cli.tools import workspace_for
 from devall.cli.words import count
 from devall.core.errors import RunCancelled, SetupError, UsageError
 
@@ -157,7 +157,7 @@ def _serve_workflows(options: WorkflowServer, door: Door) -> int:
         from devall.cli.workflow_tool import WorkflowTool
 
         variables = gather_variables(options.vars_file, options.variables)
-        logs_dir = options.logs_dir or Path(os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR)
+        logs_dir = logs_folder(options.logs_dir)
         tools: dict[str, WorkflowTool] = {}
         for file in options.files:
             loaded = load(file, variables, options.env_file, options.functions_dir)

@@ -8,11 +8,13 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from devall.config.limits import Limits
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
+
+Word = TypeVar("Word", bound=str)
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _LARGEST = 50 * 1024 * 1024
@@ -54,6 +56,22 @@ def parse_variables(given: Iterable[str]) -> dict[str, JsonValue]:
             )
         found[name.strip()] = parse_value(value)
     return found
+
+
+def one_of(given: str | None, known: Sequence[Word], option: str) -> Word | None:
+    """The word that an option gives; None = it was not given.
+
+    Raises:
+        UsageError: it is none of those that are known.
+    """
+    if given is None:
+        return None
+    for word in known:
+        if word == given:
+            return word
+    near = difflib.get_close_matches(given, known, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(f"{option} {given!r} is not known", hint=f"{hint}known: {', '.join(known)}")
 
 
 def parse_answers(given: Iterable[str], nodes: Collection[str]) -> dict[str, str | Sequence[str]]:

@@ -50,6 +50,48 @@ Providers = Annotated[
         "--provider", metavar="[NODE=]NAME", help="Provider for all agents, or one; repeatable."
     ),
 ]
+Answers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer",
+        metavar="NODE=TEXT",
+        help="What a human node is answered; may be repeated.",
+    ),
+]
+AnswersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers",
+        metavar="PATH",
+        help="YAML or JSON file: node to a text or list of texts.",
+    ),
+]
+RunReports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report",
+        metavar="junit|markdown=PATH",
+        help="Write a report of the run, however it ends; may be repeated.",
+    ),
+]
+MaxUsd = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Dollars that the run may cost; never loosens the file's."),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="Seconds that the run may take; never loosens the file's."),
+]
+AnswerAsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of the answer.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only errors.")]
+RunId = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="The run: its id, a beginning of it, or `last` for the newest."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LogsDir = Annotated[
     Path | None,

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from devall.cli import options as parsing
-from devall.cli.failures import Reporter, error_text, to_line, traceback_text
+from devall.cli.conclusion import Conclusion
+from devall.cli.failures import Reporter
 from devall.cli.inputs import (
     answering_nodes,
     gather_answers,
     gather_variables,
     load,
+    logs_folder,
     needs_task,
     nodes_of,
 )
 from devall.cli.interruption import Interruption
 from devall.cli.questions import TerminalHuman, can_ask, read_answer
-from devall.cli.reports import KINDS, UNWRITTEN, Reports, parse_targets
-from devall.cli.streams import clean, write_answer, write_note
+from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.streams import clean, write_note
 from devall.cli.views import choose_view
-from devall.cli.words import count, duration, money
 from devall.core.errors import UsageError
-from devall.core.ids import node_of
 from devall.core.messages import JsonValue
-from devall.telemetry.redaction import SHORTEST_IN_ANSWERS, Redactor
+from devall.telemetry.redaction import Redactor
 
 if TYPE_CHECKING:
-    from devall.engine.result import RunResult
     from devall.loading.loader import LoadedWorkflow
 
-LOGS_DIR = "logs"
-"""Where runs keep their files, unless `--logs-dir` or DEVALL_LOGS_DIR says otherwise."""
+
+JOURNALS: tuple[Literal["sqlite"], Literal["memory"]] = ("sqlite", "memory")
+DURABILITIES: tuple[Literal["normal"], Literal["full"]] = ("normal", "full")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +60,8 @@ class RunOptions:
     reports: Sequence[str] = ()
     max_usd: float | None = None
     max_seconds: float | None = None
+    journal: str | None = None
+    durability: str | None = None
     as_json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -122,6 +123,8 @@ def _run(
     models = parsing.parse_choices(options.models, agents, "--model")
     providers = parsing.parse_choices(options.providers, agents, "--provider")
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
+    journal = parsing.one_of(options.journal, JOURNALS, "--journal") or "sqlite"
+    durability = parsing.one_of(options.durability, DURABILITIES, "--durability") or "normal"
     view = choose_view(quiet=options.quiet, redactor=redactor, answering=answering_nodes(loaded))
     interruption = Interruption(view.note)
     task = find_task(options, loaded, interruption)
@@ -142,14 +145,19 @@ def _run(
                 human=TerminalHuman(view, redactor) if can_ask() else None,
                 limits=limits,
                 run_id=options.run_id,
-                logs_dir=options.logs_dir or os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR,
+                logs_dir=logs_folder(options.logs_dir),
+                journal=journal,
+                durability=durability,
                 on_event=reports.beside(view),
             )
         )
     finally:
         view.close()
     reports.finish(result, loaded, redactor)
-    return conclude(result, options, redactor, reports.problems)
+    conclusion = Conclusion(
+        options.as_json, options.quiet, options.debug, redactor, journal == "sqlite"
+    )
+    return conclusion.write(result, reports.problems)
 
 
 def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
@@ -158,81 +166,6 @@ def warn(loaded: LoadedWorkflow, redactor: Redactor) -> None:
         from devall.cli.failures import diagnostics_text
 
         write_note(redactor.text(diagnostics_text(loaded.warnings)) + "\n")
-
-
-def conclude(
-    result: RunResult, options: RunOptions, redactor: Redactor, unwritten: Sequence[str] = ()
-) -> int:
-    """Say how the run went and print its answer; the exit code.
-
-    Args:
-        result: The run.
-        options: Those of the command.
-        redactor: What takes the secrets out.
-        unwritten: Reports that were asked for and could not be written: a run that completed
-            is no success then.
-    """
-    code = UNWRITTEN if unwritten and result.exit_code == 0 else result.exit_code
-    is_good = result.status == "completed"
-    if not is_good or not options.quiet:
-        write_note(redactor.text(closing_words(result, options)))
-    spared = redactor.at_least(SHORTEST_IN_ANSWERS)
-    if options.as_json:
-        found = result.to_json()
-        found["answer"] = spared.value(found["answer"])
-        found["exit_code"] = code
-        found["warnings"] += unwritten
-        write_answer(to_line(found))
-    elif is_good and result.answer is not None:
-        answer = spared.text(result.answer)
-        write_answer(answer if answer.endswith("\n") else answer + "\n")
-    return code
-
-
-def closing_words(result: RunResult, options: RunOptions) -> str:
-    """What is said at the end: the error or the open questions, or the totals."""
-    lines: list[str] = []
-    if result.status == "waiting":
-        lines += _open_questions(result, options)
-    elif result.error is not None:
-        if options.debug and result.exception is not None:
-            lines.append(traceback_text(result.exception))
-        lines.append(error_text(result.error, debug=options.debug))
-    if options.quiet:
-        return "\n".join(lines)
-    lines += [f"warning: {warning}" for warning in result.warnings]
-    lines.append(_totals(result))
-    return "\n".join(lines)
-
-
-def _totals(result: RunResult) -> str:
-    usage = result.usage
-    parts = [
-        f"{result.status.replace('_', ' ')} in {duration(result.seconds)}",
-        count(usage.model_calls, "model call"),
-    ]
-    if usage.tool_calls:
-        parts.append(count(usage.tool_calls, "tool call"))
-    if usage.tokens:
-        at_least = "at least " if usage.unknown_calls else ""
-        parts.append(f"{at_least}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
-    if usage.usd != 0 or usage.unpriced_calls:
-        parts.append(money(usage))
-    if result.logs_dir is not None:
-        parts.append(f"logs: {result.logs_dir}")
-    return " · ".join(parts)
-
-
-def _open_questions(result: RunResult, options: RunOptions) -> Iterator[str]:
-    import shlex
-
-    yield "waiting for a human:"
-    for path, question in result.waiting:
-        yield f"  {node_of(path)}: {question or '(no question is written)'}"
-    nodes = dict.fromkeys(node_of(path) for path, _ in result.waiting)
-    given = " ".join(f"--answer {shlex.quote(node + '=TEXT')}" for node in nodes)
-    file = shlex.quote(str(options.file))
-    yield f"  hint: run it again with the answer: devall run {file} ... {given}"
 
 
 def find_task(options: RunOptions, loaded: LoadedWorkflow, interruption: Interruption) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from devall.cli.bound import Bound, bound_agents, redactor_for, surveys
 from devall.cli.failures import Reporter, error_text, to_line
-from devall.cli.inputs import gather_variables, load
+from devall.cli.inputs import gather_variables, load, logs_folder
 from devall.cli.interruption import Interruption
 from devall.cli.streams import one_line, write_answer, write_note
 from devall.cli.words import duration
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from devall.tools.survey import SourceReport, Survey
     from devall.workspace import Workspace
 
-LOGS_DIR = "logs"
-"""Where folders of runs are made, unless `--logs-dir` or DEVALL_LOGS_DIR says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ def workspace_for(folder: Path | None, logs_dir: Path | None) -> Workspace:
         if not folder.is_dir():
             raise UsageError(f"--workspace {folder}: there is no such folder")
         return FolderWorkspace(folder.resolve())
-    place = logs_dir or Path(os.environ.get("DEVALL_LOGS_DIR") or LOGS_DIR)
+    place = logs_folder(logs_dir)
     return Workspace(place.resolve() / new_run_id())
 
 

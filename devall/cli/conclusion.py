@@ -1,0 +1,119 @@
+"""What a command that ran a workflow ends with: the answer, and how it went."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from devall.cli.failures import error_text, to_line, traceback_text
+from devall.cli.reports import UNWRITTEN
+from devall.cli.streams import write_answer, write_note
+from devall.cli.words import count, duration, money
+from devall.core.ids import node_of
+from devall.telemetry.redaction import SHORTEST_IN_ANSWERS, Redactor
+
+if TYPE_CHECKING:
+    from devall.engine.result import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Says how a run went and prints its answer."""
+
+    as_json: bool
+    quiet: bool
+    debug: bool
+    redactor: Redactor
+    is_kept: bool = True
+    """Whether the run stands in a journal, so that another process may go on with it."""
+
+    def write(self, result: RunResult, unwritten: Sequence[str] = ()) -> int:
+        """Print everything; the exit code.
+
+        Args:
+            result: The run.
+            unwritten: Reports that were asked for and could not be written: a run that
+                completed is no success then.
+        """
+        code = UNWRITTEN if unwritten and result.exit_code == 0 else result.exit_code
+        is_good = result.status == "completed"
+        if not is_good or not self.quiet:
+            write_note(self.redactor.text(self._words(result)))
+        spared = self.redactor.at_least(SHORTEST_IN_ANSWERS)
+        if self.as_json:
+            found = result.to_json()
+            found["answer"] = spared.value(found["answer"])
+            found["exit_code"] = code
+            found["warnings"] += unwritten
+            write_answer(to_line(found))
+        elif is_good and result.answer is not None:
+            answer = spared.text(result.answer)
+            write_answer(answer if answer.endswith("\n") else answer + "\n")
+        return code
+
+    def _words(self, result: RunResult) -> str:
+        """What is said at the end: the error or the open questions, or the totals."""
+        lines: list[str] = []
+        if result.status == "waiting":
+            lines += self._open_questions(result)
+        elif result.error is not None:
+            if self.debug and result.exception is not None:
+                lines.append(traceback_text(result.exception))
+            lines.append(error_text(result.error, debug=self.debug))
+            if self.is_kept:
+                lines.append(f"  what was done is kept; go on with: {resume_command(result)}")
+        if self.quiet:
+            return "\n".join(lines)
+        lines += [f"warning: {warning}" for warning in result.warnings]
+        lines.append(_totals(result))
+        return "\n".join(lines)
+
+    def _open_questions(self, result: RunResult) -> Iterator[str]:
+        yield "waiting for a human:"
+        names = answer_names([path for path, _ in result.waiting])
+        for (path, question), name in zip(result.waiting, names, strict=True):
+            also = "" if name == path else f" ({path})"
+            yield f"  {name}{also}: {question or '(no question is written)'}"
+        given = " ".join(f"--answer {shlex.quote(f'{name}=TEXT')}" for name in names)
+        if self.is_kept:
+            yield f"  go on with the answer: {resume_command(result)} {given}"
+        else:
+            file = shlex.quote(result.workflow)
+            yield f"  hint: run it again with the answer: devall run {file} ... {given}"
+
+
+def answer_names(paths: Sequence[str]) -> list[str]:
+    """How each question is called in `--answer`: its node where that is enough, else its id."""
+    nodes = [node_of(path) for path in paths]
+    return [
+        node if nodes.count(node) == 1 else path for node, path in zip(nodes, paths, strict=True)
+    ]
+
+
+def resume_command(result: RunResult) -> str:
+    """The command that goes on with a run."""
+    folder = result.logs_dir.parent if result.logs_dir is not None else None
+    where = (
+        "" if folder is None or str(folder) == "logs" else f" --logs-dir {shlex.quote(str(folder))}"
+    )
+    return f"devall resume {result.run_id}{where}"
+
+
+def _totals(result: RunResult) -> str:
+    usage = result.usage
+    parts = [
+        f"{result.status.replace('_', ' ')} in {duration(result.seconds)}",
+        count(usage.model_calls, "model call"),
+    ]
+    if usage.tool_calls:
+        parts.append(count(usage.tool_calls, "tool call"))
+    if usage.tokens:
+        at_least = "at least " if usage.unknown_calls else ""
+        parts.append(f"{at_least}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if usage.usd != 0 or usage.unpriced_calls:
+        parts.append(money(usage))
+    if result.logs_dir is not None:
+        parts.append(f"logs: {result.logs_dir}")
+    return " · ".join(parts)

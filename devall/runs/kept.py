@@ -1,0 +1,64 @@
+"""A run that stands in a journal, ready to be gone on with or to be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from devall.core.errors import UsageError
+from devall.core.messages import JsonValue
+from devall.graph.checked import load_workflow
+from devall.journal.reader import Reader
+from devall.journal.rows import RunRow
+from devall.loading.loader import LoadedWorkflow
+from devall.runs.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A run of a journal and the workflow as its file says today."""
+
+    folder: Path
+    """The folder of all runs."""
+    row: RunRow
+    settings: Settings
+    loaded: LoadedWorkflow
+
+    @classmethod
+    def find(
+        cls,
+        run_id: str,
+        folder: Path,
+        *,
+        variables: Mapping[str, JsonValue] | None = None,
+        env_file: Path | None = None,
+    ) -> Self:
+        """The run of that name, its workflow loaded anew.
+
+        Args:
+            run_id: The name; a beginning will do that fits one only; `last` is the newest.
+            folder: The folder of all runs.
+            variables: Before those that the run was started with.
+            env_file: In place of the one that it was started with.
+
+        Raises:
+            UsageError: there is no such run, or it is alive, or its file is gone.
+            ConfigError: the file is wrong today.
+        """
+        with Reader(folder) as reader:
+            row = reader.run(run_id)
+        if row.is_alive:
+            raise UsageError(
+                f"run {row.id} is alive in process {row.owner.pid} of {row.owner.host}",
+                hint=f"wait for it, or end it: devall runs cancel {row.id}",
+            )
+        settings = Settings.from_json(row.settings)
+        loaded = load_workflow(
+            row.workflow,
+            variables=settings.variables_with(variables or {}),
+            env_file=env_file or settings.env_file,
+            functions_dir=settings.functions_dir,
+        )
+        return cls(folder, row, settings, loaded)
