@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from devall.core.messages import JsonValue, TextPart
+from devall.core.errors import ToolError
+from devall.core.messages import DataPart, JsonValue, MediaPart, TextPart
 from devall.core.ports import Scope
 from devall.tools.base import ToolResult, Toolset
+from devall.tools.results import to_json_text
 from devall.tools.slices import notice
 from devall.tools.wrapped import WrappedToolset
 from devall.workspace import Workspace
@@ -27,9 +29,18 @@ class LimitedToolset(WrappedToolset):
     async def call(
         self, name: str, arguments: Mapping[str, JsonValue], scope: Scope, call_id: str
     ) -> ToolResult:
-        """Run a tool, and cut what it says."""
-        result = await self.inner.call(name, arguments, scope, call_id)
-        text = result.text
+        """Run a tool, and cut what it says.
+
+        Raises:
+            ToolError: as the tool; its text is cut as well.
+        """
+        try:
+            result = await self.inner.call(name, arguments, scope, call_id)
+        except ToolError as error:
+            if len(str(error)) <= self._max_chars:
+                raise
+            raise type(error)(shorten(str(error), self._max_chars), hint=error.hint) from error
+        text = "\n".join(_texts(result))
         if len(text) <= self._max_chars:
             return result
         kept = ""
@@ -38,8 +49,20 @@ class LimitedToolset(WrappedToolset):
             part = self._workspace.save_attachment(data, "text/plain", f"{name}.txt")
             kept = notice(part.attachment)
         cut = TextPart(shorten(text, self._max_chars, kept))
-        others = tuple(part for part in result.parts if not isinstance(part, TextPart))
+        others = tuple(part for part in result.parts if isinstance(part, MediaPart))
         return replace(result, parts=(cut, *others))
+
+
+def _texts(result: ToolResult) -> Iterator[str]:
+    """What a model reads of a result: its texts, and its data as JSON."""
+    for part in result.parts:
+        match part:
+            case TextPart():
+                yield part.text
+            case DataPart():
+                yield to_json_text(part.data)
+            case MediaPart():
+                pass
 
 
 def shorten(text: str, max_chars: int, note: str = "") -> str:

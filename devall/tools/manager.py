@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self, assert_never, overload
@@ -224,11 +225,12 @@ class ToolManager:
                 return slices.read(self._workspace, given)
             spec = self._tools.spec(call.name)
             parsed = parse_arguments(call.arguments, spec.parameters)
-            return await self._tools.call(call.name, parsed, scope, call.id)
+            result = await self._tools.call(call.name, parsed, scope, call.id)
         except ToolError as error:
             hint = error.hint or (MORE_TIME if isinstance(error, ToolTimeout) else "")
             text = f"{error} ({hint})" if hint else str(error)
-            return ToolResult((TextPart(text),), is_error=True)
+            result = ToolResult((TextPart(text),), is_error=True)
+        return result.redacted(self._redactor.text) if result.is_error else result
 
     async def settle(self, call: ToolCall, spec: ToolSpec, scope: Scope) -> ToolResult | None:
         """What a call gives that an interrupted run left in doubt; None: make it again.
@@ -238,6 +240,11 @@ class ToolManager:
             AnswerNeeded: a human has to decide, and nobody can be asked.
         """
         return await settle(self._in_doubt or policy_of(spec), call, scope, self._human)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        """Hides the keys that a function may have put into what it raised."""
+        return Redactor(environment_secrets(self._environment or os.environ))
 
     def _has_own(self, name: str) -> bool:
         return any(spec.name == name for spec in self._tools.offered)

@@ -40,6 +40,9 @@ OWN = '''
         ctx.report(1, 2, "half way")
         time.sleep(60)
 
+    def setting(ctx: ToolContext):
+        return ctx.environment.get("OWN_SETTING", "none")
+
     def picture(ctx: ToolContext):
         return ctx.attach(b"\\x89PNG\\r\\n\\x1a\\n", "image/png")
 '''
@@ -182,6 +185,15 @@ def test_a_call_from_the_command_line(
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not Path("logs").exists()
+
+
+def test_settings_and_extra_tools_may_stand_in_a_dotenv_file(
+    devall: Devall, file_of: Any, write: Write
+):
+    file = file_of('{type: function, config: {tools: [{name: "own:double"}]}}')
+    write(".env", "OWN_SETTING=blue\nEX_TOOLS=['own:setting']\n")
+    done = devall("tools", "call", file, "--node", "A", "setting", "--args", "{}", code=0)
+    assert done.stdout.strip() == "blue"
 
 
 def test_a_call_of_a_server_s_tool(devall: Devall, file_of: Any):

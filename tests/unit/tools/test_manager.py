@@ -202,6 +202,46 @@ async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(
     assert len(workspace.read_attachment(name)) == 10_000
 
 
+async def test_data_and_what_a_function_raises_are_cut_as_well(
+    manager_of: Managers, catalog_of: Any, scope: Any
+):
+    catalog = catalog_of(
+        m="""
+        from devall.core.messages import DataPart
+        def give(): return DataPart({"rows": list(range(5000))})
+        def fail(): raise ValueError("x" * 100_000 + "end")
+        """
+    )
+    async with manager_of(functions("m:All", max_result_chars=500), catalog=catalog) as tools:
+        given = await tools.call(call("give"), scope)
+        assert len(given.text) <= 500
+        assert given.text.startswith('{"rows":[0,1,2')
+        assert [part.type for part in given.parts] == ["text"]
+        failed = await tools.call(call("fail"), scope)
+        assert failed.is_error
+        assert len(failed.text) <= 500
+        assert failed.text.startswith("fail raised ValueError: xxx")
+        assert failed.text.endswith("xend")
+
+
+async def test_a_key_in_what_a_function_raises_is_taken_out(
+    manager_of: Managers, catalog_of: Any, scope: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SERVICE_API_KEY", "s3ntinel-value")
+    catalog = catalog_of(
+        m="""
+        import os
+        from devall.tools.base import ToolResult
+        from devall.core.messages import TextPart
+        def fail(): raise ValueError("refused: key=" + os.environ["SERVICE_API_KEY"])
+        def bad(): return ToolResult((TextPart(os.environ["SERVICE_API_KEY"]),), is_error=True)
+        """
+    )
+    async with manager_of(functions("m:All"), catalog=catalog) as tools:
+        assert (await tools.call(call("fail"), scope)).text.endswith("refused: key=***")
+        assert (await tools.call(call("bad"), scope)).text == "***"
+
+
 def test_neither_fastmcp_nor_jsonschema_is_imported_before_it_is_needed():
     code = (
         "import sys, devall.tools.manager\n"
