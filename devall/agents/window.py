@@ -182,7 +182,9 @@ class _Cut:
         self.tokens += self._sizes[position]
 
     def leave_out(self, positions: Sequence[int]) -> None:
-        """Take messages away."""
+        """Take messages away; the note that stands for them has its price."""
+        if not self._gone:
+            self.tokens += self._size(_note(len(positions)))
         self._gone.update(positions)
         self.tokens -= sum(self._sizes[p] for p in positions)
 
