@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -95,6 +96,25 @@ def test_a_signal_ends_a_model_call_and_closes_its_connection(write, workspace, 
     assert took < 4, "the call would take for ever"
     events = (workspace / found["logs_dir"] / "events.jsonl").read_text().splitlines()
     assert json.loads(events[-1])["event"] == "run_finished"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_a_signal_ends_is_reported(write, workspace, number):
+    file = write("w.yaml", AGENT)
+    reports = ("--report", "junit=j.xml", "--report", "markdown=r.md")
+    with ChatServer({"slow": [{"fault": "silence"}]}) as server:
+        env = server.env | {"GITHUB_ACTIONS": "true"}
+        process = started(workspace, str(file), "--task", "x", *reports, env=env)
+        server.wait_until(lambda: server.active == 1, 30)
+        process.send_signal(number)
+        status, _, err = ended(process)
+    cases = ET.parse(workspace / "j.xml").findall("testsuite/testcase")
+    assert [(case.attrib["name"], case[0].tag) for case in cases] == [
+        ("A", "skipped"),
+        ("(run)", "error"),
+    ]
+    assert f"Exit code {status}" in (workspace / "r.md").read_text("utf-8")
+    assert "::error file=w.yaml,title=cancelled::" in err
 
 
 def test_a_signal_ends_a_child_process(write, workspace):
