@@ -84,6 +84,8 @@ class LoginServer:
         """Where clients log in; another server's tokens are taken then."""
         self.refreshes = True
         """Whether tokens come with a refresh token."""
+        self.refresh_delay = 0.0
+        """Seconds that a refresh takes."""
         self.refuses: set[str] = set()
         self.clients: dict[str, dict[str, Any]] = {}
         """What was registered, by client id."""
@@ -224,6 +226,7 @@ class LoginServer:
                 same = all(form.get(k) == asked.get(k) for k in ("client_id", "redirect_uri"))
                 error = "" if fits and same else "invalid_grant"
             case "refresh_token":
+                time.sleep(self.refresh_delay)
                 owner = self._refreshes.pop(form.get("refresh_token", ""), None)
                 error = "" if owner == form.get("client_id") else "invalid_grant"
             case _ if grant == DEVICE:

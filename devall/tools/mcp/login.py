@@ -11,12 +11,12 @@ from devall.tools.mcp.pool import McpServers
 
 
 def wants_login(sources: Sequence[ToolSource]) -> list[McpRemoteConfig]:
-    """The servers among the sources that are logged in to (`auth: oauth`), each once."""
-    found: list[McpRemoteConfig] = []
+    """The servers among the sources that are logged in to (`auth: oauth`), each URL once."""
+    found: dict[str, McpRemoteConfig] = {}
     for source in sources:
         if isinstance(source, McpRemoteSource) and source.config.auth == "oauth":
-            found += [] if source.config in found else [source.config]
-    return found
+            found.setdefault(source.config.server.rstrip("/"), source.config)
+    return list(found.values())
 
 
 async def login(

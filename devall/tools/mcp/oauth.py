@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import sys
 import time
 import webbrowser
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from urllib.parse import parse_qs
 
 import httpx2
 from fastmcp.client.auth.oauth import ClientNotFoundError, OAuth
-from key_value.aio.stores.base import BaseStore, ManagedEntry
 from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError
 from mcp.shared.auth import DEFAULT_GRANT_TYPES, AuthorizationCodeResult, OAuthMetadata
 from pydantic import ValidationError
@@ -32,7 +29,7 @@ from devall.tools.mcp.device import (
 from devall.tools.mcp.errors import chain, describe
 from devall.tools.mcp.logins import LoginPage, Logins
 from devall.tools.mcp.tls import tls
-from devall.workspace import private_folder, write_private
+from devall.tools.mcp.tokens import TokenFiles, config_folder
 
 PATIENCE = 300.0
 """Seconds that a person with a browser has to log in."""
@@ -59,38 +56,6 @@ logging.getLogger("fastmcp.client.auth").setLevel(logging.WARNING)
 
 class LoginNeededError(Exception):
     """A person has to log in, and there is nobody to do it."""
-
-
-class TokenFiles(BaseStore):
-    """Tokens in a folder that is the user's alone (0700), a file for each (0600)."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        super().__init__(stable_api=True)
-
-    async def _get_managed_entry(self, *, collection: str, key: str) -> ManagedEntry | None:
-        try:
-            text = self._file(collection, key).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        return self._serialization_adapter.load_json(text)
-
-    async def _put_managed_entry(
-        self, *, collection: str, key: str, managed_entry: ManagedEntry
-    ) -> None:
-        text = self._serialization_adapter.dump_json(managed_entry, key=key, collection=collection)
-        private_folder(self._folder)
-        write_private(self._file(collection, key), text.encode())
-
-    async def _delete_managed_entry(self, *, key: str, collection: str) -> bool:
-        file = self._file(collection, key)
-        is_there = file.exists()
-        file.unlink(missing_ok=True)
-        return is_there
-
-    def _file(self, collection: str, key: str) -> Path:
-        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-        return self._folder / f"{collection}-{digest}.json"
 
 
 class SignIn(OAuth):
@@ -176,31 +141,28 @@ class SignIn(OAuth):
         an earlier run could not be refreshed.
         """
         known = self.context.oauth_metadata
-        async with aclosing(super().async_auth_flow(request)) as flow:
-            try:
-                asked = await anext(flow)
-                while True:
-                    response = asked.extensions.get(_ANSWER)
-                    if response is None:
-                        asked.extensions[OF_LOGIN] = asked is not request
-                        self._before(asked, request)
-                        response = yield asked
-                        if asked is request and self._may_refresh(response):
-                            # Its time was not over yet, as far as was known.
-                            refresh = await self._refresh_token()
-                            refresh.extensions[OF_LOGIN] = True
-                            told = yield refresh
-                            told = await self._after(refresh, request, told)
-                            if await self._handle_refresh_response(told):
-                                self._add_auth_header(request)
-                                response = yield request
-                        response = await self._after(asked, request, response)
-                    asked = await flow.asend(response)
-            except StopAsyncIteration:
-                self.failure = None
-            except Exception as error:
-                self.failure = error
-                raise
+        begins, has_begun_anew = True, False
+        while begins:
+            begins = False
+            async with aclosing(super().async_auth_flow(request)) as flow:
+                try:
+                    asked = await anext(flow)
+                    while not begins:
+                        async with self._alone(asked):
+                            response = await self._known_answer(asked)
+                            if response is None:
+                                self._before(asked, request)
+                                response = yield asked
+                                await self._after(asked, request, response)
+                            if asked is request and not has_begun_anew:
+                                begins = has_begun_anew = self._may_refresh(response)
+                            if not begins:
+                                asked = await flow.asend(response)
+                except StopAsyncIteration:
+                    self.failure = None
+                except Exception as error:
+                    self.failure = error
+                    raise
         if self.context.oauth_metadata is not None and self.context.oauth_metadata is not known:
             found = {
                 "metadata": self.context.oauth_metadata.model_dump(mode="json", exclude_none=True),
@@ -211,45 +173,65 @@ class SignIn(OAuth):
 
     def _before(self, asked: httpx2.Request, request: httpx2.Request) -> None:
         """Register no client where nobody is there to log in with it."""
+        asked.extensions[OF_LOGIN] = asked is not request
         if asked is not request and asked.method == "POST" and self.context.client_info is None:
             self._person()
 
     def _may_refresh(self, response: httpx2.Response) -> bool:
-        """Whether the server refused a token that may be exchanged for another."""
+        """Whether a token was refused that is exchanged for another when it is sent again.
+
+        The library does so for tokens alone whose time is over, as far as it knows.
+        """
         was_sent = "authorization" in response.request.headers
-        return response.status_code == 401 and was_sent and self.context.can_refresh_token()
+        if response.status_code != 401 or not was_sent or not self.context.can_refresh_token():
+            return False
+        self.context.token_expiry_time = 1
+        return True
 
     async def _after(
         self, asked: httpx2.Request, request: httpx2.Request, response: httpx2.Response
-    ) -> httpx2.Response:
-        """The answer to one of the flow's requests, and what is learned from it."""
+    ) -> None:
+        """Learn from the answer to one of the flow's requests."""
         if asked is request:
             was_sent = "authorization" in asked.headers
             if response.status_code == 401 and was_sent and self.context.current_tokens:
                 self._why = "does not accept the login that is kept any more"
-            return response
+            return
         if asked.method == "GET" and response.status_code == 200:
             await response.aread()
-            endpoint = told_by(response).get("device_authorization_endpoint")
-            if isinstance(endpoint, str):
-                self._device_endpoint = endpoint
-                self.context.client_metadata.grant_types = [*DEFAULT_GRANT_TYPES, GRANT]
+            told = told_by(response)
+            if "issuer" in told:
+                self._device_endpoint = str(told.get("device_authorization_endpoint") or "")
+                more = [GRANT] if self._device_endpoint else []
+                self.context.client_metadata.grant_types = [*DEFAULT_GRANT_TYPES, *more]
         if response.status_code != 200 and _grant(asked) == ["refresh_token"]:
             await response.aread()
-            if (newer := await self._refreshed_by_others(asked)) is not None:
-                return newer
             self._why = f"wants a new login: the one that is kept was refused ({reason(response)})"
-        return response
 
-    async def _refreshed_by_others(self, asked: httpx2.Request) -> httpx2.Response | None:
-        """The token that another process has put in the place of the one that was refused."""
+    def _alone(self, asked: httpx2.Request) -> AbstractAsyncContextManager[None]:
+        """A block for the request: nobody else may refresh a login at the same time."""
+        is_refresh = _grant(asked) == ["refresh_token"]
+        return self._store.alone(self.mcp_url) if is_refresh else nullcontext()
+
+    async def _known_answer(self, asked: httpx2.Request) -> httpx2.Response | None:
+        """The answer to a request that need not be sent.
+
+        A refresh token may be used once: where another process has done so, its token serves.
+        """
+        if (answer := asked.extensions.get(_ANSWER)) is not None:
+            return answer
+        if _grant(asked) != ["refresh_token"]:
+            return None
         kept = await self.token_storage_adapter.get_tokens()
         tried = parse_qs(asked.content.decode()).get("refresh_token")
         if kept is None or kept.refresh_token is None or tried == [kept.refresh_token]:
             return None
         expiry = await self.token_storage_adapter.get_token_expiry()
         if expiry is not None:
-            kept = kept.model_copy(update={"expires_in": max(int(expiry - time.time()), 0)})
+            left = int(expiry - time.time())
+            if left <= 0:
+                return None
+            kept = kept.model_copy(update={"expires_in": left})
         return httpx2.Response(200, json=kept.model_dump(exclude_none=True), request=asked)
 
     async def _perform_authorization(self) -> httpx2.Request:
@@ -306,12 +288,6 @@ class SignIn(OAuth):
                 self._device_endpoint = kept.get("device", "")
 
 
-def config_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the user's tokens are kept: `devall/mcp` in the folder for configuration."""
-    base = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "devall" / "mcp"
-
-
 def is_at_terminal() -> bool:
     """Whether a person can be sent to a page, and asked to come back."""
     streams = (sys.stdin, sys.stderr)
@@ -347,7 +323,8 @@ def _grant(request: httpx2.Request) -> list[str]:
     is_form = request.method == "POST" and request.headers.get("content-type", "").startswith(
         "application/x-www-form-urlencoded"
     )
-    return parse_qs(request.content.decode("utf-8", "replace"))["grant_type"] if is_form else []
+    form = parse_qs(request.content.decode("utf-8", "replace")) if is_form else {}
+    return form.get("grant_type", [])
 
 
 def _plain_client(

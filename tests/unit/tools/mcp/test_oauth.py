@@ -199,6 +199,18 @@ async def test_a_token_that_another_process_refreshed_is_taken_over(
         assert server.grants == [CODE, REFRESH]
 
 
+async def test_two_that_refresh_at_once_do_not_lose_the_login(
+    person_at: Any, use: Any, tmp_path: Path
+):
+    with LoginServer() as server:
+        await login(config_of(server), person_at(server), folder=tmp_path)
+        let_expire(tmp_path)
+        server.refresh_delay = 0.3
+        assert await asyncio.gather(use(server), use(server)) == ["hi", "hi"]
+        assert server.grants == [CODE, REFRESH]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("lock-*")} == {0o600}
+
+
 async def test_a_server_that_offers_logins_says_so_where_none_is_configured(
     manager_of: Managers, servers: McpServers
 ):
@@ -344,6 +356,6 @@ def test_only_servers_with_oauth_are_logged_in_to() -> None:
     sources = [
         read(source("http://a.test/mcp")),
         read({"type": "mcp_remote", "config": {"server": "http://b.test/mcp"}}),
-        read(source("http://a.test/mcp")),
+        read(source("http://a.test/mcp", timeout=30)),
     ]
     assert [config.server for config in wants_login(sources)] == ["http://a.test/mcp"]
