@@ -21,6 +21,11 @@ _ABOUT_THESE = re.compile(
 )
 """The images that were sent are refused, and others might not be."""
 
+_REFUSING = frozenset({400, 404, 415, 422, 500, 501})
+"""Statuses with which endpoints refuse images."""
+_NONE = "takes no images"
+_THESE = "refused these images"
+
 _takes_none: set[tuple[str, str, str]] = set()
 """Models that have refused images in this process: provider, URL, name."""
 
@@ -48,19 +53,18 @@ class ImageGate(WrappedModel):
         if self.takes or not any(map(_has_image, request.messages)):
             return await self.model.complete(request, on_text)
         key = self.provider, self.url, self.name
-        why = "takes no images"
+        why = _NONE
         if self.takes is None and key not in _takes_none:
             try:
                 return await self.model.complete(request, on_text)
             except ModelError as error:
-                if not _is_about_images(error):
+                why = _why_refused(error)
+                if not why:
                     raise
-                if _ABOUT_THESE.search(str(error)):
-                    why = "refused these images"
-                else:
-                    _takes_none.add(key)
         without = tuple(_without_images(message, why) for message in request.messages)
         reply = await self.model.complete(replace(request, messages=without), on_text)
+        if self.takes is None and why == _NONE:
+            _takes_none.add(key)
         return replace(reply, notes=(*reply.notes, *self._told(why)))
 
     def _told(self, why: str) -> tuple[str, ...]:
@@ -97,6 +101,11 @@ def _note(part: MediaPart, why: str) -> Part:
     return TextPart(f"[image {name}: left out, since this model {why}]")
 
 
-def _is_about_images(error: ModelError) -> bool:
-    """Whether an endpoint has refused a request for the images in it."""
-    return error.status is not None and bool(_ABOUT_IMAGES.search(str(error)))
+def _why_refused(error: ModelError) -> str:
+    """What an endpoint has against the images of a request; empty: it refused for other reasons."""
+    text = str(error).replace(error.url or " ", "").replace(error.model or " ", "")
+    if error.status not in _REFUSING or not _ABOUT_IMAGES.search(text):
+        return ""
+    if error.status >= 500:  # a crash is none, whatever it speaks of
+        return _NONE if "not support" in text else ""
+    return _THESE if _ABOUT_THESE.search(text) else _NONE

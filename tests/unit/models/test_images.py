@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import devall
-from devall.core.errors import ModelRefused
+from devall.core.errors import ModelRefused, ModelUnavailable
 from devall.core.messages import MediaPart, Message, TextPart, ToolCall, user
 from devall.models.base import ChatModel, ChatReply, ChatRequest, ModelChoice
 from devall.models.images import ImageGate
@@ -93,18 +93,44 @@ async def test_a_complaint_about_one_image_is_not_held_against_the_model():
         (MESSAGES, None, refusal("temperature is not supported")),
         (MESSAGES, True, refusal("image_url is not supported")),
         ((user("hi"),), None, refusal("image_url is not supported")),
+        (MESSAGES, None, refusal("this key is not supported", 401)),
     ],
-    ids=["another refusal", "images: true", "no image was sent"],
+    ids=["another refusal", "images: true", "no image was sent", "another status"],
 )
 async def test_other_refusals_stand_after_one_request(
     messages: tuple[Message, ...], images: bool | None, answer: dict[str, Any]
 ):
-    async with ChatServer({"other": [answer]}, strict=True) as server:
+    async with ChatServer({"my-vision": [answer]}, strict=True) as server:
         models = Models(environ=server.env)
         with pytest.raises(ModelRefused, match="is not supported"):
-            await ask(models.model(ModelChoice("openai", "other", images=images)), messages)
+            await ask(models.model(ModelChoice("openai", "my-vision", images=images)), messages)
         await models.aclose()
     assert len(server.requests) == 1
+
+
+async def test_a_server_that_says_so_by_status_500_is_understood_and_a_crash_is_none():
+    script = {
+        "llama": [refusal("image input is not supported - hint: provide the mmproj", 500), "ok"],
+        "crash": [refusal("image worker died", 500)],
+    }
+    async with ChatServer(script, strict=True) as server:
+        models = Models(environ=server.env)
+        assert (await ask(models.model(ModelChoice("openai", "llama")))).message.text == "ok"
+        with pytest.raises(ModelUnavailable):
+            await ask(models.model(ModelChoice("openai", "crash")))
+        await models.aclose()
+
+
+async def test_a_model_that_refuses_either_way_is_not_remembered_as_one_without_images():
+    wrong = refusal("no such model for images", 404)
+    async with ChatServer({"gone": [wrong, wrong, "seen"]}, strict=True) as server:
+        models = Models(environ=server.env)
+        model = models.model(ModelChoice("openai", "gone"))
+        with pytest.raises(ModelRefused):
+            await ask(model)
+        assert (await ask(model)).notes == ()
+        await models.aclose()
+    assert list(map(has_image, server.calls["gone"])) == [True, False, True]
 
 
 async def test_a_model_that_is_said_to_take_none_is_sent_none():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from devall.config.tools import ErrorWhen
 from devall.core.messages import ToolCall
 from devall.tools.manager import ToolManager
+from devall.tools.mcp.pool import McpServers
 
 CATALOG = """
 def say(text: str): return text
@@ -83,6 +85,29 @@ async def test_the_whole_of_a_long_result_is_looked_at(judged: Any, scope: Any):
         is_error, said = await outcome(tools, scope, "say", f'{{"text": "{text}"}}')
         assert is_error
         assert "needle" not in said
+
+
+SERVER = """
+import fastmcp
+mcp = fastmcp.FastMCP("careless")
+@mcp.tool
+def save() -> dict:
+    return {"status": "error", "reason": "disk full"}
+mcp.run(show_banner=False)
+"""
+
+
+# A5
+async def test_a_server_that_gives_its_errors_as_results_is_not_believed(
+    manager_of: Callable[..., ToolManager], scope: Any
+):
+    config = {"command": sys.executable, "args": ["-c", SERVER], "startup_timeout": 50}
+    condition = {"json_path": "status", "equals": "error"}
+    source = {"type": "mcp_local", "config": config, "error_when": condition}
+    async with McpServers() as servers, manager_of(source, servers=servers) as tools:
+        is_error, said = await outcome(tools, scope, "save", "")
+    assert is_error
+    assert "disk full" in said
 
 
 @pytest.mark.parametrize(
