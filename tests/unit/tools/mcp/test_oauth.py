@@ -7,6 +7,7 @@ import json
 import stat
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 from fastmcp import FastMCP
+from fastmcp.server.auth.auth import ClientRegistrationOptions
+from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 
 from devall.config.tools import McpRemoteConfig
 from devall.core.errors import SetupError
@@ -345,6 +348,49 @@ async def test_a_server_that_wants_no_login_is_used_without_one(
     ):
         assert (await tools.call(call("hello"), scope)).text == "hi"
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("protocol", ["auto", "modern", "legacy"])
+async def test_a_server_of_the_protocols_own_library_is_logged_in_to_by_every_protocol(
+    manager_of: Managers, live: Any, scope: Any, tmp_path: Path, protocol: Any
+):
+    mcp = FastMCP("guarded")
+
+    @mcp.tool
+    def hello() -> str:
+        return "hi"
+
+    server = await live(FastMCP("placeholder"))
+    await server.stop()
+    base = server.url.removesuffix("/mcp")
+    mcp.auth = provider = InMemoryOAuthProvider(
+        base_url=base, client_registration_options=ClientRegistrationOptions(enabled=True)
+    )
+    server._make_app = lambda: mcp.http_app(path="/mcp")
+    await server.start()
+    threads: list[threading.Thread] = []
+
+    def show(page: LoginPage) -> None:
+        threads.append(threading.Thread(target=come_back, args=(page.url,)))
+        threads[-1].start()
+
+    def come_back(page: str) -> None:
+        time.sleep(0.5)  # until the way back is open
+        with urllib.request.urlopen(page, timeout=10) as response:
+            assert response.status == 200
+
+    config = McpRemoteConfig(server=server.url, auth="oauth", protocol=protocol)
+    assert await login(config, show, folder=tmp_path) == 1
+    threads[0].join()
+    let_expire(tmp_path)
+    before = set(provider.access_tokens)
+    async with (
+        McpServers(logins=Logins(folder=tmp_path)) as servers,
+        manager_of(source(server.url, protocol=protocol), servers=servers) as tools,
+    ):
+        assert (await tools.call(call("hello"), scope)).text == "hi"
+    assert set(provider.access_tokens) != before
+    assert len(threads) == 1
 
 
 def test_only_servers_with_oauth_are_logged_in_to() -> None:
