@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devall.cli.streams import write_note
+from devall.cli.streams import is_on_github, write_command, write_note
 from devall.core.errors import ConfigError, DevallError, UsageError
 from devall.core.outcome import outcome_of
 
@@ -53,6 +53,13 @@ def parse_targets(given: Sequence[str], kinds: Sequence[str]) -> tuple[Target, .
             raise UsageError(
                 f"--report {text}: the path is missing", hint=f"write --report {kind}=PATH"
             )
+        if path == "-":
+            raise UsageError(
+                f"--report {text}: standard output is for the result",
+                hint=f"name a file: --report {kind}=PATH",
+            )
+        if any(target.path == Path(path) for target in found):
+            raise UsageError(f"--report {text}: two reports cannot be one file")
         found.append(Target(kind, Path(path)))
     return tuple(found)
 
@@ -148,11 +155,6 @@ class Reports:
             write_note(f"warning: GITHUB_STEP_SUMMARY: {error}")
 
 
-def is_on_github(environment: Mapping[str, str]) -> bool:
-    """Whether GitHub Actions reads what is printed."""
-    return environment.get("GITHUB_ACTIONS") == "true"
-
-
 def annotate(findings: Iterable[Diagnostic], environment: Mapping[str, str]) -> None:
     """Show the findings beside the lines they are about, where GitHub Actions reads along."""
     if not is_on_github(environment):
@@ -160,7 +162,7 @@ def annotate(findings: Iterable[Diagnostic], environment: Mapping[str, str]) -> 
     from devall.reports.commands import workflow_commands
 
     if text := workflow_commands(findings, environment):
-        write_note(text)
+        write_command(text)
 
 
 def _write_target(target: Target, report: RunReport) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import TextIO
 
 _CONTROL = re.compile(
@@ -13,6 +14,8 @@ _CONTROL = re.compile(
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+_COMMAND = re.compile(r"^[^\S\n]*(?=::)|##(?=\[)", re.MULTILINE)
+"""What GitHub knows a command by: `::` at the start of a line, `##[` anywhere in it."""
 
 
 def clean(text: str) -> str:
@@ -56,7 +59,20 @@ def write_answer(text: str) -> bool:
 
 
 def write_note(text: str) -> None:
-    """Write a line to standard error; if that is gone nobody is told, and the run goes on."""
+    """Write a line to standard error; if that is gone nobody is told, and the run goes on.
+
+    What a model, tool or server says must not be a command to GitHub Actions, which reads along.
+    """
+    write_command(_COMMAND.sub(r"\g<0>\\", clean(text)) if is_on_github(os.environ) else text)
+
+
+def is_on_github(environment: Mapping[str, str]) -> bool:
+    """Whether GitHub Actions reads what is printed."""
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
+def write_command(text: str) -> None:
+    """Write lines to standard error that may be commands to GitHub Actions."""
     err = sys.stderr
     if _is_missing(err):
         return

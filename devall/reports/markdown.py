@@ -1,13 +1,14 @@
-"""A run as Markdown, for people who look at a pipeline: the answer, the nodes, what failed."""
+"""Runs and suites of tests as Markdown, for people who look at a pipeline."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from devall.core.diagnostics import Position
 from devall.core.outcome import ErrorReport
 from devall.core.usage import Usage
+from devall.reports.junit import Suite
 from devall.reports.runs import NodeReport, RunReport
 
 _SPECIAL = re.compile(
@@ -37,11 +38,33 @@ def run_markdown(report: RunReport, *, longest: int | None = None) -> str:
         kept = max(_size(report.answer) - over - _size(note) - 16, 0)
         start = report.answer.encode("utf-8", "replace")[:kept].decode("utf-8", "ignore")
         text = "\n".join(_document(report, start + note))
-    if _size(text) > longest:
-        room = max(longest - _size(_CUT), 0)
-        lines = text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
-        text = lines.rpartition("\n")[0] + _CUT if room else ""
-    return text
+    return _cut(text, longest)
+
+
+def suites_markdown(suites: Iterable[Suite], *, longest: int | None = None) -> str:
+    """Suites of tests as a Markdown document: how many passed, a table, and what did not pass.
+
+    Args:
+        suites: The suites.
+        longest: Bytes that it may have; of one that has more, the end is cut.
+    """
+    lines: list[str] = []
+    for suite in suites:
+        passed = sum(case.outcome == "passed" for case in suite.cases)
+        lines += [f"## {escaped(suite.name)}: {passed} of {len(suite.cases)} passed", ""]
+        if suite.cases:
+            lines += ["| case | outcome | time |", "| --- | --- | ---: |"]
+        for case in suite.cases:
+            name = _shortened(case.name)
+            lines.append(f"| {escaped(name)} | {case.outcome} | {case.seconds:.2f} s |")
+        lines.append("")
+        for case in suite.cases:
+            if case.outcome in {"failed", "error"}:
+                kind = f" \\[{escaped(case.kind)}\\]" if case.kind else ""
+                lines += [f"### {escaped(case.name)}", "", escaped(case.message) + kind, ""]
+                lines += [*fenced(case.details), ""] if case.details else []
+    text = "\n".join(lines)
+    return text if longest is None else _cut(text, longest)
 
 
 def escaped(text: str) -> str:
@@ -140,10 +163,7 @@ def _table(report: RunReport) -> Iterator[str]:
 
 
 def _cells(node: NodeReport) -> Iterator[str]:
-    name = node.name
-    if len(name) > _LONGEST_IN_CELL:
-        name = name[: _LONGEST_IN_CELL - 1] + "…"
-    yield escaped(name)
+    yield escaped(_shortened(node.name))
     yield node.status
     yield str(node.runs)
     yield f"{node.seconds:.2f} s" if node.runs else ""
@@ -166,6 +186,19 @@ def _cost(usage: Usage) -> str:
     at_least = "≥ " if usage.unpriced_calls else ""
     digits = 6 if 0 < usage.usd < 1 else 2
     return f"{at_least}${usage.usd:,.{digits}f}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_IN_CELL else name[: _LONGEST_IN_CELL - 1] + "…"
+
+
+def _cut(text: str, longest: int) -> str:
+    """The text, or as many of its lines as there is room for, and a word that it is cut."""
+    if _size(text) <= longest:
+        return text
+    room = max(longest - _size(_CUT), 0)
+    lines = text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+    return lines.rpartition("\n")[0] + _CUT if room else ""
 
 
 def _size(text: str) -> int:

@@ -151,7 +151,7 @@ def test_a_wrong_file_is_annotated_line_by_line(devall, write):
 def test_no_secret_is_in_a_report(devall, write, workspace):
     file = write("poem.yaml", POEM)
     env = ACTIONS | {"API_KEY": KEY, "GITHUB_STEP_SUMMARY": str(workspace / "sum.md")}
-    script = {"poet": [f"echo {KEY}"], "critic": [{"status": 401, "error": f"bad key {KEY}"}]}
+    script = {"poet": [f"echo {KEY}"], "critic": [{"status": 401, "text": f"bad key {KEY}"}]}
     with ChatServer(script) as server:
         done = devall("run", file, "--task", KEY, *BOTH, env=server.env | env, code=1)
     with ChatServer({"poet": ["ok"], "critic": [f"it is {KEY}"]}) as server:
@@ -182,13 +182,32 @@ def test_the_step_summary_is_added_to_without_being_asked_for(devall, write, wor
     assert "GITHUB_STEP_SUMMARY" in full.stderr
 
 
-@pytest.mark.parametrize("kind", ["html=x", "junit", "junit=", "=x", "sarif=x"])
+@pytest.mark.parametrize("kind", ["html=x", "junit", "junit=", "=x", "sarif=x", "junit=-"])
 def test_an_unknown_report_is_wrong_usage_before_anything_runs(devall, write, workspace, kind):
     done = devall("run", write("w.yaml", LITERAL), "--report", kind, code=2)
     assert "--report" in done.stderr
     assert not (workspace / "logs").exists()
     if not kind.startswith("junit"):
         assert "junit, markdown" in done.stderr
+
+
+def test_two_reports_in_one_file_are_wrong_usage(devall, write):
+    twice = ("--report", "junit=out/x", "--report", "markdown=./out/x")
+    assert "one file" in devall("run", write("w.yaml", LITERAL), *twice, code=2).stderr
+
+
+def test_what_a_server_says_is_no_command_to_github(devall, write):
+    file = write("poem.yaml", POEM)
+    evil = "no\n \x1b[1m::set-output name=x::y\n##[add-mask]a :: b"
+    script = {"poet": ["fine :: text"], "critic": [{"status": 401, "text": evil}]}
+    with ChatServer(script) as server:
+        done = devall("run", file, "--task", "go", "--debug", env=server.env | ACTIONS, code=1)
+        plain = devall("run", file, "--task", "go", env=server.env)
+    commands = [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")]
+    assert [line.partition(" ")[0] for line in commands] == ["::error"]
+    assert "##[" not in done.stderr.replace(commands[0], "")
+    assert "fine :: text" in done.stderr
+    assert "\\" not in plain.stderr
 
 
 def test_a_report_that_cannot_be_written_is_said_and_makes_a_good_run_no_success(

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from devall.cli.streams import clean, one_line
+from devall.cli.streams import clean, one_line, write_note
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,12 @@ def test_closed_streams_are_no_error(closed: str):
     assert done.returncode == 0
     assert done.stdout == (b"" if "1>" in closed else b"b")
     assert done.stderr == (b"" if "2>" in closed else b"a\n")
+
+
+def test_on_github_no_line_of_a_note_is_a_command(capsys, monkeypatch):
+    said = "::a::b\n \t::c::d\r\x1b[1m::e::f\nx ::g::h ##[i]j"
+    write_note(said)
+    assert capsys.readouterr().err == "::a::b\n \t::c::d\n::e::f\nx ::g::h ##[i]j\n"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    write_note(said)
+    assert capsys.readouterr().err == "\\::a::b\n \t\\::c::d\n\\::e::f\nx ::g::h ##\\[i]j\n"

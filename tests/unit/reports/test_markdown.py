@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.outcome import ErrorReport, Outcome
-from devall.reports.markdown import escaped, fenced, run_markdown
+from devall.reports.junit import Case, Suite
+from devall.reports.markdown import escaped, fenced, run_markdown, suites_markdown
 from devall.reports.runs import RunReport
 
 
@@ -71,3 +72,22 @@ def test_what_is_cut_first_is_the_answer(completed: RunReport):
     assert "5,000 characters in all" in text
     assert "| C | skipped |" in text
     assert len(text.encode()) > 1900
+
+
+def test_suites_are_told_with_what_did_not_pass():
+    cases = [
+        Case(name="a|b", seconds=0.25),
+        Case(name="c", outcome="failed", message="<b>no", kind="answer", details="- x\n+ ```"),
+        Case(name="d", outcome="skipped", message="later"),
+    ]
+    text = suites_markdown([Suite(name="one", cases=cases), Suite(name="two", cases=[])])
+    html = rendered(text)
+    assert "one: 1 of 3 passed" in html
+    assert "two: 0 of 0 passed" in html
+    assert html.count("<tr>") == 4
+    assert "<h3>c</h3>\n<p>&lt;b&gt;no [answer]</p>" in html
+    assert "- x\n+ ```" in html
+    assert "later" not in html
+    for longest in (0, 50, 100, 200, 300):
+        cut = suites_markdown([Suite(name="one", cases=cases)], longest=longest)
+        assert len(cut.encode()) <= longest
