@@ -12,7 +12,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -50,10 +50,21 @@ class _File:
     """Public functions defined in it, in the file's order, with their lines."""
     broken: str = ""
     """`file:line: reason` where the file does not parse."""
+    imports: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Packages without which the file does not import, with their lines."""
 
     @property
     def module(self) -> str:
         return self.path.stem
+
+    def missing(self) -> str:
+        """`file:line: reason` where it imports a package that is not there."""
+        for top, line in self.imports.items():
+            beside = self.path.with_name(top)
+            is_near = top == "functions" or beside.is_dir() or beside.with_suffix(".py").is_file()
+            if not (is_near or _is_installed(top)):
+                return f"{self.path}:{line}: there is no package `{top}`"
+        return ""
 
 
 class FunctionCatalog:
@@ -138,11 +149,17 @@ class FunctionCatalog:
                     f"tool `{name}`: there is no package `{top}`",
                     "install it, or put its folder on PYTHONPATH",
                 )
+            return None
+        if missing := found[1].missing():
+            return Trouble(
+                f"{_noun(kind)} `{name}` lives in a file that does not import: {missing}",
+                "install it, or put its folder on PYTHONPATH",
+            )
         return None
 
     def warnings(self, kind: Kind) -> tuple[str, ...]:
-        """The files of a kind that cannot be read as Python, as `file:line: reason`."""
-        return tuple(f.broken for f in self._files(kind) if f.broken)
+        """The files of a kind that certainly do not import, as `file:line: reason`."""
+        return tuple(f.broken or f.missing() for f in self._files(kind) if f.broken or f.missing())
 
     def _files(self, kind: Kind) -> Iterator[_File]:
         for root in self._roots:
@@ -202,7 +219,7 @@ class FunctionCatalog:
             if holders:
                 return folder, holders[0], (name,)
         text = f"unknown {_noun(kind)} `{name}`"
-        broken = self.warnings(kind)
+        broken = [f.broken for f in self._files(kind) if f.broken]
         if broken:
             text += f"; what these files define is unknown: {'; '.join(broken)}"
         if kind == "tool" and name in self.modules(kind):
@@ -262,7 +279,20 @@ def _read(path: Path) -> _File:
         return _File(path, {}, f"{path}:{error.lineno or 1}: {error.msg}")
     except (OSError, ValueError) as error:
         return _File(path, {}, f"{path}:1: {error}")
-    return _File(path, {d.name: d.lineno for d in _definitions(tree.body)})
+    functions = {d.name: d.lineno for d in _definitions(tree.body)}
+    return _File(path, functions, imports=dict(_packages(tree.body)))
+
+
+def _packages(body: Sequence[ast.stmt]) -> Iterator[tuple[str, int]]:
+    """The packages that a module imports whatever happens: not those under `if` and `try`."""
+    for statement in body:
+        match statement:
+            case ast.Import(names=names):
+                yield from ((name.name.partition(".")[0], statement.lineno) for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0], statement.lineno
+            case _:
+                pass
 
 
 def _definitions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -36,6 +36,15 @@ class ToolNames(Protocol):
         ...
 
 
+@runtime_checkable
+class FunctionFiles(Protocol):
+    """Tells which files of functions do not import; a catalogue may know that."""
+
+    def warnings(self, kind: Kind) -> tuple[str, ...]:
+        """The files of a kind that do not import, as `file:line: reason`."""
+        ...
+
+
 def check_functions(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
     """Functions that edges and agents name, and that are not there."""
     for way in shape.ways:
@@ -51,14 +60,23 @@ def check_functions(shape: Shape, functions: FunctionNames) -> Iterator[Diagnost
             at = (*path, "process", "config", "name")
             name = edge.process.config.name
             yield from _check_function(shape, functions, "edge_processor", name, at, subject)
+    found: list[Diagnostic] = []
+    first: Path | None = None
     for number, node in enumerate(shape.nodes):
         if not isinstance(node, AgentNode):
             continue
         for source, at in _function_sources(node.config, number):
+            first = first or at
             for index, tool in enumerate(source.config.tools):
                 path = (*at, index, "name")
                 subject = f"node {node.id}"
-                yield from _check_function(shape, functions, "tool", tool.name, path, subject)
+                found += _check_function(shape, functions, "tool", tool.name, path, subject)
+    yield from found
+    if first is not None and isinstance(functions, FunctionFiles):
+        for broken in functions.warnings("tool"):
+            if not any(broken in each.message for each in found):
+                text = f"a file of tools does not import, and what it defines is missing: {broken}"
+                yield shape.diagnostic("broken-functions", text, first)
 
 
 def check_memory(shape: Shape) -> Iterator[Diagnostic]:

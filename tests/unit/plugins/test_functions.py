@@ -218,3 +218,33 @@ def test_the_tools_of_a_name_are_known_without_an_import(shipped: Path) -> None:
     assert catalog.tool_names("get_city") == ("get_city",)
     assert catalog.tool_names("os.path:basename") == ()  # known once it is imported
     assert catalog.tool_names("nonsense") == ()
+
+
+def test_a_package_that_is_not_there_is_found_without_an_import(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "function_calling/one.py": """
+                from __future__ import annotations
+                import json, os.path
+                import beside
+                from functions.function_calling import beside as same
+                from . import near
+                try:
+                    import no_such_package_a
+                except ImportError:
+                    no_such_package_a = None
+                from no_such_package_b.inner import thing
+                def a(): ...
+                """,
+            "function_calling/beside.py": "raise AssertionError('imported')\ndef b(): ...",
+        },
+    )
+    catalog = FunctionCatalog(None, root)
+    place = f"{root / 'function_calling' / 'one.py'}:11: there is no package `no_such_package_b`"
+    for name in ("a", "one:a", "one:All"):
+        trouble = catalog.check("tool", name)
+        assert trouble is not None
+        assert trouble.message == f"tool `{name}` lives in a file that does not import: {place}"
+    assert catalog.check("tool", "b") is None
+    assert catalog.warnings("tool") == (place,)
