@@ -79,7 +79,8 @@ class Offers:
             known = self._schemas.get(spec.name)
             if known is None or known[0] != spec:
                 parameters = adapted(spec.parameters, self._profile)
-                known = (spec, ToolSchema(spec.name, spec.description, parameters))
+                size = len(str(spec.parameters))
+                known = (spec, ToolSchema(spec.name, spec.description, parameters, size))
                 self._schemas[spec.name] = known
             found.append(known[1])
         return found

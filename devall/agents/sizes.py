@@ -68,7 +68,9 @@ def _size(message: Message) -> int:
 
 
 def _size_of_tools(tools: Sequence[ToolSchema]) -> int:
-    count = sum(len(t.name) + len(t.description) + len(str(t.parameters)) for t in tools)
+    count = sum(
+        len(t.name) + len(t.description) + (t.size or len(str(t.parameters))) for t in tools
+    )
     return -(-count // BYTES_PER_TOKEN)
 
 

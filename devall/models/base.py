@@ -18,6 +18,9 @@ class ToolSchema:
     description: str
     parameters: Mapping[str, JsonValue]
     """JSON Schema of the arguments: an object."""
+    size: int = field(default=0, compare=False)
+    """Characters of the schema before it was put into a provider's words, so that estimates are
+    the same whoever is asked; 0 = those of `parameters`."""
 
 
 AttachmentReader = Callable[[str], bytes]

@@ -28,6 +28,7 @@ def test_calls_media_and_tools_count():
     assert sizes.of_message(picture) >= MEDIA_TOKENS
     assert sizes.of_tools([ToolSchema("t", "d" * 400, {})]) >= 100
     assert sizes.of_tools([]) == 0
+    assert sizes.of_tools([ToolSchema("t", "", {}, 400)]) >= 100
 
 
 def test_what_the_provider_counted_corrects_later_estimates_within_bounds():

@@ -60,6 +60,28 @@ def test_empty_text_means_not_given_for_prefix_description_and_cwd():
     assert source == McpLocalSource.model_validate({"config": {"command": "x"}})
 
 
+def test_a_history_keeps_the_newest_round_unless_more_is_said():
+    assert agent().history == agent(history={}).history == agent(history=None).history
+    history = agent(history={"max_tokens": 8000, "keep_first": 2}).history
+    assert (history.max_tokens, history.keep_first, history.keep_last) == (8000, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ({"max_tokens": 0}, "greater_than_equal"),
+        ({"max_tokens": "8000"}, "int_type"),
+        ({"keep_first": -1}, "greater_than_equal"),
+        ({"keep_last": 0}, "greater_than_equal"),
+        ({"keep": 1}, "extra_forbidden"),
+    ],
+)
+def test_a_history_that_means_nothing_is_wrong(written: Any, kind: str):
+    with pytest.raises(ValidationError) as error:
+        agent(history=written)
+    assert wrong(error) == [(kind, ("history", *written))]
+
+
 def test_keys_that_begin_with_x_are_free_everywhere():
     node = {"id": "A", "type": "passthrough", "x-a": 1, "config": {"x-b": [1]}}
     assert graph(nodes=[node], **{"x-c": {}}).nodes == graph().nodes
