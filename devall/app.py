@@ -22,8 +22,11 @@ from devall.graph.checked import load_workflow
 from devall.graph.digests import digests, following
 from devall.journal.base import Journal
 from devall.journal.memory import MemoryJournal
+from devall.journal.recording import Recording
 from devall.loading.loader import LoadedWorkflow
 from devall.models.base import ModelSource
+from devall.models.providers import Models
+from devall.models.recorded import RecordedModels
 from devall.nodes.channels import GivenAnswers
 from devall.nodes.crew import Overrides
 from devall.nodes.task import Attachment, task_message
@@ -33,7 +36,7 @@ from devall.runs.questions import answer_open, fits, question_id
 from devall.runs.session import Session, carry_out, undisturbed
 from devall.runs.settings import Answers, Durability, Settings, recorded_environment
 from devall.telemetry.redaction import Redactor, environment_secrets
-from devall.workspace import Workspace, private_folder
+from devall.workspace import Workspace, copy_files, private_folder
 
 __all__ = [
     "Answers",
@@ -43,6 +46,7 @@ __all__ = [
     "answer_questions",
     "load_workflow",
     "redactor_of",
+    "replay",
     "resume",
     "run",
     "run_sync",
@@ -264,6 +268,105 @@ async def resume(
                 ),
             )
         )
+
+
+async def replay(
+    run_id: str | KeptRun,
+    *,
+    logs_dir: str | Path = "logs",
+    live: Sequence[str] = (),
+    changes: Mapping[str, JsonValue] | None = None,
+    answers: Answers | None = None,
+    human: HumanChannel | None = None,
+    limits: Limits | None = None,
+    on_event: Sink | None = None,
+    model_source: ModelSource | None = None,
+) -> RunResult:
+    """Run a run of the journal again: the same events and the same answer, and nothing is called.
+
+    No model, tool, server or human is asked, no key is needed, no memory and no file is touched.
+    A request that is not in the recording ends the replay with `NotRecorded`, which names the
+    nearest one and how they differ; it never goes to the network.
+
+    Args:
+        run_id: The run; a beginning will do that fits one only; `last` is the newest. Or a run
+            that was found already.
+        logs_dir: The folder of all runs.
+        live: Nodes whose calls are made anew all the same; `writer+`: and those of whatever
+            follows it. The replay is then kept as a run of its own.
+        changes: Values of the file that are others than in the recording, by path:
+            `nodes.writer.config.role`.
+        answers: What humans say to live nodes, as for `run`.
+        human: Asked by live nodes when no answer was given.
+        limits: Bounds of the whole run beside those of the file.
+        on_event: Takes each event as it happens.
+        model_source: Gives the models of live nodes; None = those of the providers.
+
+    Raises:
+        UsageError: there is no such run, node or path.
+        ConfigError: the file is wrong by the changes.
+        asyncio.CancelledError: as for `run`.
+    """
+    kept = (
+        run_id if isinstance(run_id, KeptRun) else KeptRun.recorded(run_id, Path(logs_dir), changes)
+    )
+    row, started, loaded = kept.row, kept.settings, kept.loaded
+    redactor = redactor_of(loaded)
+    parts = Parts(loaded, started.overrides, started.functions_dir, started.ex_tools)
+    cuts = _cuts(parts, live)
+    async with AsyncExitStack() as stack:
+        source = RecordedModels()
+        into: Journal | None = None
+        name, folder = stack.enter_context(run_folder(None, kept.folder if live else None))
+        if live:
+            from devall.journal.sqlite import NewRun, shared_store
+
+            source = RecordedModels(model_source or Models(loaded.environment.values))
+            copy_files(kept.folder / row.id, folder)
+            store = await stack.enter_async_context(shared_store(kept.folder))
+            new = NewRun(
+                id=name,
+                workflow=row.workflow,
+                task=row.task,
+                settings=row.settings,
+                sources=loaded.texts,
+                nodes=digests(parts.plan, redactor.value),
+            )
+            into = await store.begin(new, redactor.value, started.durability)
+            stack.push_async_callback(undisturbed, into.aclose)
+        if model_source is None:
+            stack.push_async_callback(undisturbed, source.aclose)
+        end = "" if row.status == "completed" else row.state
+        return await carry_out(
+            Session(
+                run_id=name if live else row.id,
+                loaded=loaded,
+                plan=parts.plan if limits is None else parts.plan.tightened(limits),
+                task=from_json(row.task),
+                workspace=Workspace(folder),
+                kept=folder if live else None,
+                journal=Recording(kept.steps(), into, end),
+                models=source,
+                overrides=parts.overrides,
+                functions=parts.functions,
+                human=GivenAnswers(answers or {}, human),
+                redactor=redactor,
+                extra=parts.extra,
+                on_event=on_event,
+                cuts=cuts,
+                remembers=bool(live),
+            )
+        )
+
+
+def _cuts(parts: Parts, live: Sequence[str]) -> Cuts:
+    """Which nodes are done anew: `writer` by itself, `writer+` with what follows."""
+    alone: set[str] = set()
+    spreading: set[str] = set()
+    for each in live:
+        names = parts.full_names(each.removesuffix("+"))
+        (spreading if each.endswith("+") else alone).update(names)
+    return Cuts(dict.fromkeys(alone | spreading, 1), frozenset(alone - spreading))
 
 
 async def answer_questions(

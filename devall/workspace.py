@@ -16,6 +16,7 @@ import mimetypes
 import os
 import posixpath
 import secrets
+import shutil
 import stat
 import tempfile
 from collections import deque
@@ -304,6 +305,18 @@ class _Walk:
             f"path {self._path!r} leads out of the workspace: there is a link on it",
             hint="name a file or folder in the workspace itself",
         )
+
+
+def copy_files(run: Path, to: Path) -> None:
+    """Give a run the files and attachments that another one has made.
+
+    Args:
+        run: Folder of the other run.
+        to: Folder of the run.
+    """
+    for name in ("workspace", "attachments"):
+        if (run / name).is_dir():
+            shutil.copytree(run / name, to / name, symlinks=True)
 
 
 def private_folder(place: Path) -> Path:

@@ -137,24 +137,22 @@ class Requests:
         scope.allow("model_call", self._estimate(request))
         began = time.monotonic()
         is_replayed = True
+        failures: list[JsonValue] = []
 
         def on_text(text: str) -> None:
             scope.emit(TextDelta(path=scope.path, node=self.node, text=text))
 
         def on_failure(error: ModelError, attempt: int, wait: float | None) -> None:
-            scope.emit(
-                ModelCallFailed(
-                    path=scope.path,
-                    node=self.node,
-                    provider=model.provider,
-                    model=model.name,
-                    turn=turn,
-                    attempt=attempt,
-                    message=str(error),
-                    wait=wait,
-                    usage=_charged(error),
-                )
+            charged = _charged(error)
+            failures.append(
+                {
+                    "attempt": attempt,
+                    "message": str(error),
+                    "wait": wait,
+                    "usage": asdict(charged) if charged else None,
+                }
             )
+            self._tell_failure(turn, failures[-1])
 
         async def call() -> JsonValue:
             nonlocal is_replayed
@@ -163,13 +161,14 @@ class Requests:
             reply = await complete_with_retry(
                 told, request, on_text, self.retry, on_failure=on_failure
             )
-            for note in reply.notes:
-                scope.emit(Warned(path=scope.path, code="model", message=note, node=self.node))
-            return _reply_to_json(reply)
+            return _reply_to_json(reply) | {"failures": failures}
 
-        reply = _reply_from_json(
-            await scope.step("model", f"turn:{turn}", _request_to_json(model, request), call)
-        )
+        value = await scope.step("model", f"turn:{turn}", _request_to_json(model, request), call)
+        if is_replayed:
+            self._tell_again(turn, value["failures"])
+        reply = _reply_from_json(value)
+        for note in reply.notes:
+            self._warn("model", note)
         usage = reply.usage
         if usage is not None:
             self._sizes.learn(request, usage)
@@ -189,6 +188,39 @@ class Requests:
             )
         )
         return reply
+
+    def _tell_again(self, turn: int, failures: Sequence[JsonValue]) -> None:
+        """Tell of the attempts of a call that stands in the journal."""
+        scope = self.scope
+        for attempt in range(1, len(failures) + 2):
+            scope.emit(
+                ModelCallStarted(
+                    path=scope.path,
+                    node=self.node,
+                    provider=self.model.provider,
+                    model=self.model.name,
+                    turn=turn,
+                    attempt=attempt,
+                )
+            )
+            if attempt <= len(failures):
+                self._tell_failure(turn, failures[attempt - 1])
+
+    def _tell_failure(self, turn: int, failure: JsonValue) -> None:
+        usage = failure["usage"]
+        self.scope.emit(
+            ModelCallFailed(
+                path=self.scope.path,
+                node=self.node,
+                provider=self.model.provider,
+                model=self.model.name,
+                turn=turn,
+                attempt=failure["attempt"],
+                message=failure["message"],
+                wait=failure["wait"],
+                usage=TokenUsage(**usage) if usage else None,
+            )
+        )
 
     def _estimate(self, request: ChatRequest) -> Estimate:
         read = sum(map(self._sizes.of_message, request.messages))
@@ -254,28 +286,26 @@ class _Announced(WrappedModel):
 
 
 def _request_to_json(model: ChatModel, request: ChatRequest) -> JsonValue:
+    """What the reply is known by: the words, and not the provider's way to write them.
+
+    A tool's schema is written otherwise for each endpoint, and a replay has none.
+    """
     return {
         "provider": model.provider,
         "model": model.name,
         "messages": [to_json(message) for message in request.messages],
-        "tools": [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            }
-            for tool in request.tools
-        ],
+        "tools": [{"name": tool.name, "description": tool.description} for tool in request.tools],
         "params": dict(request.params),
     }
 
 
-def _reply_to_json(reply: ChatReply) -> JsonValue:
+def _reply_to_json(reply: ChatReply) -> dict[str, JsonValue]:
     return {
         "message": to_json(reply.message),
         "finish_reason": reply.finish_reason,
         "usage": asdict(reply.usage) if reply.usage else None,
         "model": reply.model,
+        "notes": list(reply.notes),
     }
 
 
@@ -286,4 +316,5 @@ def _reply_from_json(value: JsonValue) -> ChatReply:
         value["finish_reason"],
         TokenUsage(**usage) if usage else None,
         value["model"],
+        tuple(value["notes"]),
     )

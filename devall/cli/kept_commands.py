@@ -37,9 +37,25 @@ Exit codes are those of `devall run`.
 """
 
 
+REPLAY_EXAMPLES = """Examples:
+
+\b
+  devall replay last
+  devall replay last --live critic
+  devall replay last --set nodes.poet.config.role="Write a limerick." --live poet+
+
+\b
+Nothing is called: no key, no network. `--live NODE` makes the calls of that
+node anew, `NODE+` those of what follows it too; such a replay is kept as a run
+of its own, and how the two differ is shown. A request that is not in the
+recording ends the replay (exit 1) and shows how it differs from the nearest.
+"""
+
+
 def add_kept_commands(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command(epilog=RESUME_EXAMPLES)(resume)
+    app.command(epilog=REPLAY_EXAMPLES)(replay)
 
 
 def resume(
@@ -83,6 +99,54 @@ def resume(
             variables=var or (),
             vars_file=vars_file,
             env_file=env_file,
+            logs_dir=logs_dir,
+            reports=report or (),
+            max_usd=max_usd,
+            max_seconds=max_seconds,
+            as_json=as_json,
+            quiet=quiet,
+            debug=debug,
+        )
+    )
+
+
+def replay(
+    run: RunId,
+    live: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE[+]",
+            help="Make this node's calls anew (+: and those of what follows); repeatable.",
+        ),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Another value in the file, such as nodes.writer.config.role=...; repeatable.",
+        ),
+    ] = None,
+    answer: Answers = None,
+    answers: AnswersFile = None,
+    logs_dir: LogsDir = None,
+    report: RunReports = None,
+    max_usd: MaxUsd = None,
+    max_seconds: MaxSeconds = None,
+    as_json: AnswerAsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Run a kept run again from its journal, without a key and without the network."""
+    from devall.cli.replay import ReplayOptions, execute
+
+    return execute(
+        ReplayOptions(
+            run_id=run,
+            live=live or (),
+            changes=change or (),
+            answers=answer or (),
+            answers_file=answers,
             logs_dir=logs_dir,
             reports=report or (),
             max_usd=max_usd,

@@ -58,6 +58,24 @@ def parse_variables(given: Iterable[str]) -> dict[str, JsonValue]:
     return found
 
 
+def parse_changes(given: Iterable[str]) -> dict[str, JsonValue]:
+    """The values of `--set PATH=VALUE`, by path; values as those of `--var`.
+
+    Raises:
+        UsageError: one has no `=`, or no path before it.
+    """
+    found: dict[str, JsonValue] = {}
+    for item in given:
+        path, equals, value = item.partition("=")
+        if not equals or not all(path.strip().split(".")):
+            raise UsageError(
+                f"--set {item!r} is no assignment",
+                hint="write --set PATH=VALUE, e.g. --set nodes.writer.config.name=gpt-5",
+            )
+        found[path.strip()] = parse_value(value)
+    return found
+
+
 def one_of(given: str | None, known: Sequence[Word], option: str) -> Word | None:
     """The word that an option gives; None = it was not given.
 

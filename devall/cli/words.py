@@ -18,6 +18,7 @@ from devall.core.events import (
     NodeFailed,
     NodeFinished,
     NodeSkipped,
+    RunResumed,
     RunStarted,
     ToolCallFinished,
     ToolCallStarted,
@@ -80,6 +81,8 @@ class Teller:
             case Warned():
                 node = f"{self._say(event.node)}: " if event.node else ""
                 return Line("warning", f"{node}{self._say(event.message)} [{event.code}]")
+            case RunResumed():
+                return Line("plain", self._say(_of_resumed(event)))
             case RunStarted():
                 nodes = count(len(event.nodes), "node")
                 return Line("quiet", f"run {event.run_id}: {self._say(event.workflow)}, {nodes}")
@@ -187,3 +190,12 @@ def money(usage: Usage) -> str:
 
 def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _of_resumed(event: RunResumed) -> str:
+    text = f"going on with what is kept: {count(event.kept, 'step')}"
+    if event.changed:
+        text += f"; run again: {', '.join(event.changed)}"
+    if event.following:
+        text += f", and what follows: {', '.join(event.following)}"
+    return text

@@ -10,6 +10,7 @@ DevallError                 code, exit_code, hint
     FunctionError           a condition or processor of an edge raised
     JournalError            what was done cannot be kept: a full disk, a locked file
       RunTakenOver          another process has gone on with the run
+    RecordedFailure         what went wrong in a recorded run, in its replay
     NotRecorded             a replay wants what its recording does not hold
     ModelError
       ModelRefused          repeating cannot help: 400, 401, 403, 404, quota
@@ -159,18 +160,30 @@ class RunTakenOver(JournalError):
         )
 
 
+class RecordedFailure(RunError):
+    """An error that a recorded run met, met again in its replay."""
+
+    def __init__(self, code: str, exit_code: int, text: str, hint: str) -> None:
+        super().__init__(text, hint=hint)
+        self.code = code  # pyright: ignore[reportAttributeAccessIssue] -- that of the first time
+        self.exit_code = exit_code
+
+
 class NotRecorded(RunError):
     """A replay came to an effect that its recording does not hold; nothing was called."""
 
     code = "not_recorded"
 
-    def __init__(self, key: str, nearest: str = "", difference: str = "") -> None:
+    def __init__(
+        self, key: str, nearest: str = "", difference: str = "", *, end: str = ""
+    ) -> None:
         self.key = key
         self.nearest = nearest
         """Key of the recorded step that is most like it; empty: there is none of its kind."""
         self.difference = difference
         """Lines of a diff from the nearest one's request to this one's."""
         what = f"; nearest is {nearest}" if nearest else ""
+        what += f"; the recorded run ended there: {end}" if end and not nearest else ""
         lines = f":\n{difference}" if difference else ""
         super().__init__(
             f"the recording holds no {key}{what}{lines}",

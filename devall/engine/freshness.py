@@ -14,8 +14,8 @@ class Cuts:
 
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
     """By name (`S/X` in a subgraph): the epoch from which on a node's steps count."""
-    spreads: bool = True
-    """Whether what follows such a node is done anew too."""
+    alone: frozenset[str] = frozenset()
+    """Those of them that are done anew by themselves, and not what follows them."""
 
 
 NO_CUTS = Cuts()
@@ -47,7 +47,9 @@ class Freshness:
 
     def ended(self, node: int, since: int) -> None:
         """A run of a node is over that counted from an epoch on."""
-        if not since or not self.cuts.spreads:
+        name = self.prefix + self.plan.nodes[node].id
+        is_alone = name in self.cuts.alone and not max(self.inherited, self._spread.get(node, 0))
+        if not since or is_alone:
             return
         self.newest = max(self.newest, since)
         todo, seen = [node], {node}

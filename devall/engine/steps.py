@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from devall.core.errors import AnswerNeeded
+from devall.core.errors import AnswerNeeded, JournalError, RunError
 from devall.core.messages import JsonValue
-from devall.journal.base import Journal, Step, StepRecord
+from devall.journal.base import Journal, Step, StepRecord, StepState
+from devall.journal.failures import failure_to_json
 
 Effect = Callable[[], Awaitable[JsonValue]]
 
@@ -43,17 +45,22 @@ async def take_step(
             # Whoever asks a human from within has not done what it was called for.
             await journal.append(_record(step, None, began, "void"))
         raise
+    except RunError as error:
+        # Where it cannot be kept the run's end will say so: this error is the one that matters.
+        with suppress(JournalError):
+            await journal.append(_record(step, failure_to_json(error), began, "failed"))
+        raise
     await journal.append(_record(step, value, began))
     return value
 
 
-def _record(step: Step, value: JsonValue, began: float, state: str = "done") -> StepRecord:
+def _record(step: Step, value: JsonValue, began: float, state: StepState = "done") -> StepRecord:
     return StepRecord(
         step.key,
         step.kind,
         step.fingerprint,
         value,
-        "void" if state == "void" else "done",
+        state,
         step.request,
         time.monotonic() - began,
         time.time(),

@@ -11,8 +11,9 @@ from typing import Literal, Protocol
 from devall.core.messages import JsonValue
 from devall.core.ports import StepKind
 
-StepState = Literal["begun", "done", "void"]
-"""`begun`: whether it was done is not known; `void`: it was begun, and certainly not done."""
+StepState = Literal["begun", "done", "void", "failed"]
+"""`begun`: whether it was done is not known; `void`: it was begun, and certainly not done;
+`failed`: it ended with an error, which is the value, and whoever goes on makes it anew."""
 
 
 @dataclass(frozen=True, slots=True)

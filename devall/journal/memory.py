@@ -15,7 +15,7 @@ class MemoryJournal:
     async def find(self, step: Step, /) -> StepRecord | None:
         """What was done under that key for the same request, if anything."""
         known = self._records.get(step.key)
-        if known is None or known.fingerprint != step.fingerprint or known.state == "void":
+        if known is None or known.fingerprint != step.fingerprint or known.state != "done":
             return None
         return known
 

@@ -124,7 +124,7 @@ class Reader(AbstractContextManager["Reader"]):
             row.key,
             row.kind,
             row.fingerprint,
-            whole(row.value) if row.state == "done" else None,
+            whole(row.value) if row.state in {"done", "failed"} else None,
             row.state,
             whole(row.request) if with_request else None,
             row.seconds,

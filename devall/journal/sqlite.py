@@ -288,7 +288,7 @@ class SqliteJournal:
             row is None
             or row.fingerprint != step.fingerprint
             or row.epoch < step.since
-            or row.state == "void"
+            or row.state in {"void", "failed"}
         ):
             return None
         value = unpack(row.value, self._read_piece) if row.state == "done" else None

@@ -14,6 +14,7 @@ from devall.config.workflow import Workflow
 from devall.core.diagnostics import Diagnostic, Position
 from devall.core.errors import ConfigError, UsageError
 from devall.core.messages import JsonValue
+from devall.loading.changes import with_changes
 from devall.loading.diagnostics import (
     Finding,
     is_secret_key,
@@ -76,6 +77,8 @@ class Recorded:
     texts: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """By path, links followed."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    changes: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], repr=False)
+    """Values of the workflow's own file that are others, by path: `nodes.writer.config.role`."""
 
     @property
     def files(self) -> frozenset[Path]:
@@ -120,6 +123,8 @@ def load_workflow(
     file = Path(path)
     recorded = recorded or Recorded()
     document = recorded.document(file, str(file))
+    if recorded.changes and document.is_readable:
+        document = with_changes(document, recorded.changes)
     return _load(document, file, variables, env_file, check, recorded)
 
 

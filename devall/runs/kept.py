@@ -10,10 +10,11 @@ from typing import Self
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 from devall.graph.checked import load_workflow
+from devall.journal.base import StepRecord
 from devall.journal.reader import Reader
 from devall.journal.rows import RunRow
 from devall.loading.loader import LoadedWorkflow
-from devall.runs.settings import Settings
+from devall.runs.settings import Settings, recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class KeptRun:
         variables: Mapping[str, JsonValue] | None = None,
         env_file: Path | None = None,
     ) -> Self:
-        """The run of that name, its workflow loaded anew.
+        """The run of that name, its workflow loaded as its file is today, to go on with it.
 
         Args:
             run_id: The name; a beginning will do that fits one only; `last` is the newest.
@@ -62,3 +63,34 @@ class KeptRun:
             functions_dir=settings.functions_dir,
         )
         return cls(folder, row, settings, loaded)
+
+    @classmethod
+    def recorded(
+        cls, run_id: str, folder: Path, changes: Mapping[str, JsonValue] | None = None
+    ) -> Self:
+        """The run of that name, its workflow as its files and variables were then.
+
+        Args:
+            run_id: As for `find`.
+            folder: The folder of all runs.
+            changes: Values of the file that are others than then, by path.
+
+        Raises:
+            UsageError: there is no such run, or a path of a change leads nowhere.
+            ConfigError: the file is wrong by the changes, or needs functions that are gone.
+        """
+        with Reader(folder) as reader:
+            row = reader.run(run_id)
+        settings = Settings.from_json(row.settings)
+        loaded = load_workflow(
+            row.workflow,
+            variables=settings.variables,
+            functions_dir=settings.functions_dir,
+            recorded=recorded(row.sources, settings, changes),
+        )
+        return cls(folder, row, settings, loaded)
+
+    def steps(self) -> list[StepRecord]:
+        """What the run has done."""
+        with Reader(self.folder) as reader:
+            return list(reader.steps(self.row))

@@ -100,9 +100,13 @@ def recorded_environment(loaded: LoadedWorkflow) -> dict[str, str]:
     }
 
 
-def recorded(sources: Mapping[str, str], settings: Settings) -> Recorded:
-    """The files and variables of a run as they were when it began."""
-    return Recorded(sources, settings.environment)
+def recorded(
+    sources: Mapping[str, str],
+    settings: Settings,
+    changes: Mapping[str, JsonValue] | None = None,
+) -> Recorded:
+    """The files and variables of a run as they were when it began, but for some changes."""
+    return Recorded(sources, settings.environment, changes or {})
 
 
 def _text(path: Path | None) -> str | None:

@@ -27,6 +27,7 @@ from devall.core.events import (
     NodeSkipped,
     NodeStarted,
     RunFinished,
+    RunResumed,
     RunStarted,
     TextDelta,
     ToolCallFinished,
@@ -200,6 +201,9 @@ def _describe(event: Event, at_level: int) -> tuple[int, _Fields]:
             return _INFO, {**shown, "chars": len(event.result)}
         case HumanAnswered():
             return _INFO, {"node": event.node, "chars": len(event.answer)}
+        case RunResumed():
+            again = [*event.changed, *event.following]
+            return _INFO, {"turn": event.turn, "kept": event.kept, "again": again}
         case RunStarted():
             shown = {"run": event.run_id, "workflow": event.workflow, "nodes": len(event.nodes)}
             return _INFO, shown

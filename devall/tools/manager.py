@@ -108,7 +108,7 @@ class ToolManager:
         self._node = node
         self._path = path
         self._environment = environment
-        self._in_doubt = in_doubt
+        self._in_doubt: InDoubt | None = in_doubt
         self._opening = asyncio.Lock()
         self._is_open = False
         self._outside = Outside(node, path, emit)
