@@ -31,10 +31,17 @@ from devall.nodes.channels import GivenAnswers
 from devall.nodes.crew import Overrides
 from devall.nodes.task import Attachment, task_message
 from devall.runs.kept import KeptRun
+from devall.runs.lost import lost_attempts
 from devall.runs.parts import Parts
 from devall.runs.questions import answer_open, fits, question_id
 from devall.runs.session import Session, carry_out, undisturbed
-from devall.runs.settings import Answers, Durability, Settings, recorded_environment
+from devall.runs.settings import (
+    Answers,
+    Durability,
+    Settings,
+    given_limits,
+    recorded_environment,
+)
 from devall.telemetry.redaction import Redactor, environment_secrets
 from devall.workspace import Workspace, copy_files, private_folder
 
@@ -149,6 +156,7 @@ async def run(
                     ex_tools=ex_tools,
                     durability=durability,
                     environment=recorded_environment(loaded),
+                    limits=given_limits(limits),
                 ).to_json(),
                 sources=loaded.texts,
                 nodes=digests(parts.plan, redactor.value),
@@ -207,7 +215,8 @@ async def resume(
         variables: Override the `vars` of the file and those that the run was started with.
         env_file: Read instead of the one that the run was started with.
         human: Asked when no answer was given; None = the run then waits.
-        limits: Bounds of the whole run beside those of the file; what was used before counts.
+        limits: Bounds of the whole run beside those of the file, in place of those that it was
+            started with; what was used before counts.
         on_event: Takes each event as it happens.
         model_source: Gives the models; None = those of the providers.
 
@@ -245,7 +254,7 @@ async def resume(
             Session(
                 run_id=row.id,
                 loaded=loaded,
-                plan=parts.plan if limits is None else parts.plan.tightened(limits),
+                plan=parts.plan.tightened(started.limits_with(limits)),
                 task=from_json(row.task),
                 workspace=Workspace(private_folder(folder / row.id)),
                 kept=folder / row.id,
@@ -259,6 +268,7 @@ async def resume(
                 on_event=on_event,
                 cuts=Cuts(journal.cuts),
                 in_doubt=in_doubt,
+                lost=lost_attempts(folder / row.id),
                 resumed=RunResumed(
                     run_id=row.id,
                     turn=journal.epoch,
@@ -341,7 +351,7 @@ async def replay(
             Session(
                 run_id=name if live else row.id,
                 loaded=loaded,
-                plan=parts.plan if limits is None else parts.plan.tightened(limits),
+                plan=parts.plan.tightened(started.limits_with(limits)),
                 task=from_json(row.task),
                 workspace=Workspace(folder),
                 kept=folder if live else None,

@@ -47,5 +47,7 @@ class Limits(ConfigModel):
             given = [b for limits in (self, other) if (b := getattr(limits, name)) is not None]
             if given:
                 found[name] = min(given)
-        rounds = min(self.max_loop_iterations, other.max_loop_iterations)
-        return self.model_copy(update={**found, "max_loop_iterations": rounds})
+        if "max_loop_iterations" in other.model_fields_set:
+            rounds = min(self.max_loop_iterations, other.max_loop_iterations)
+            found["max_loop_iterations"] = rounds
+        return self.model_copy(update=found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from devall.core.events import (
@@ -86,6 +86,13 @@ class Ledger:
                     tally.tool_calls += 1
             case _:
                 pass
+
+    def lose(self, attempts: Iterable[ModelCallStarted | ModelCallFailed]) -> None:
+        """Add attempts of earlier processes of the run that its journal knows nothing of."""
+        for event in attempts:
+            known = event if isinstance(event, ModelCallFailed) else None
+            for tally in (*self._of_node(event.node), self._of_model(event.model)):
+                tally.add(known and known.usage, known and known.usd)
 
     @property
     def usage(self) -> Usage:

@@ -30,6 +30,7 @@ from devall.nodes.agent import AgentExecutor
 from devall.nodes.build import Surroundings, executor_of, is_immediate
 from devall.nodes.crew import Crew, Overrides
 from devall.plugins.functions import FunctionCatalog
+from devall.runs.lost import Attempt
 from devall.telemetry.logs import LogLines
 from devall.telemetry.redaction import Redactor
 from devall.telemetry.run_log import RunLog
@@ -67,6 +68,8 @@ class Session:
     """False: memory stores are neither read nor written; all that they gave is in the journal."""
     resumed: Event | None = None
     """Told right after the run's first event."""
+    lost: Sequence[Attempt] = ()
+    """Model calls of earlier processes that were charged and are in no journal."""
 
 
 async def carry_out(session: Session) -> RunResult:
@@ -87,6 +90,7 @@ async def carry_out(session: Session) -> RunResult:
         redact=redactor.value if redactor else None,
         cuts=session.cuts,
     )
+    state.ledger.lose(session.lost)
     crew = Crew(
         models=session.models,
         functions=session.functions,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, cast
 
+from devall.config.limits import Limits
 from devall.core.errors import UsageError
 from devall.core.ids import node_of
 from devall.core.messages import JsonValue
@@ -32,6 +33,8 @@ class Settings:
     durability: Durability = "normal"
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """The variables of the environment and of `.env` that the files use."""
+    limits: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Bounds beside those of the file."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """What `from_json` reads; paths are absolute."""
@@ -45,6 +48,7 @@ class Settings:
             "ex_tools": list(self.ex_tools),
             "durability": self.durability,
             "environment": dict(self.environment),
+            "limits": dict(self.limits),
         }
 
     @classmethod
@@ -59,7 +63,12 @@ class Settings:
             ex_tools=value["ex_tools"],
             durability=value["durability"],
             environment=value["environment"],
+            limits=value.get("limits", {}),
         )
+
+    def limits_with(self, given: Limits | None) -> Limits:
+        """The bounds beside those of the file: those given now stand before those of the start."""
+        return Limits.model_validate({**self.limits, **given_limits(given)})
 
     def variables_with(self, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """The variables, those given now before those of the start.
@@ -107,6 +116,11 @@ def recorded(
 ) -> Recorded:
     """The files and variables of a run as they were when it began, but for some changes."""
     return Recorded(sources, settings.environment, changes or {})
+
+
+def given_limits(limits: Limits | None) -> dict[str, JsonValue]:
+    """The bounds that are set, as JSON."""
+    return limits.model_dump(exclude_unset=True, exclude_none=True) if limits else {}
 
 
 def _text(path: Path | None) -> str | None:

@@ -94,7 +94,8 @@ def test_limits_are_tightened_and_never_loosened():
     found = Limits(max_usd=1, max_tokens=5).tightened(Limits(max_usd=2, max_seconds=3))
     assert (found.max_usd, found.max_tokens, found.max_seconds) == (1, 5, 3)
     assert found.max_model_calls is None
-    assert Limits(max_loop_iterations=7).tightened(Limits()).max_loop_iterations == 7
+    assert Limits(max_loop_iterations=500).tightened(Limits(max_usd=1)).max_loop_iterations == 500
+    assert Limits().tightened(Limits(max_loop_iterations=7)).max_loop_iterations == 7
 
 
 async def test_blocks_of_one_deadline_share_its_time():
