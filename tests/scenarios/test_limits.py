@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import devall
+from devall.app import resume
 from devall.config.limits import Limits
 from devall.core.events import ModelCallFailed, NodeFailed, NodeFinished, Warned
 from devall.engine.result import RunResult
@@ -484,3 +486,63 @@ def test_a_bound_that_bounds_nothing_is_wrong_usage(
     (workspace / "w.yaml").write_text(json.dumps({"graph": graph}))
     done = devall("run", "w.yaml", *options, code=2)
     assert options[0] in done.stderr
+
+
+async def interrupted(file: LoadedWorkflow, server: ChatServer, **options: Any) -> RunResult:
+    """What a run gives that gets SIGINT while model `slow` is asked."""
+    running = asyncio.create_task(devall.run(file, task="x", **options))
+    await server.until(lambda: bool(server.calls.get("slow")) and server.active == 1)
+    running.cancel("SIGINT")
+    return await running
+
+
+async def test_a_call_under_way_at_an_interruption_is_unknown_also_when_the_run_goes_on(
+    use, workspace: Path
+) -> None:
+    script = {MINI: [said("a", 100, 10)], "slow": [{"fault": "silence"}, said("b", 20, 2)]}
+    (workspace / "w.yaml").write_text(
+        json.dumps(
+            {
+                "graph": {
+                    "start": "A",
+                    "nodes": [agent("A", MINI), agent("B", "slow")],
+                    "edges": [{"from": "A", "to": "B"}],
+                }
+            }
+        )
+    )
+    async with ChatServer(script) as server:
+        use(server)
+        file = devall.load_workflow("w.yaml")
+        first = await interrupted(file, server, run_id="r", logs_dir="logs")
+        again = await resume("r", logs_dir="logs")
+    assert (first.status, first.exit_code) == ("cancelled", 130)
+    assert (first.usage.model_calls, first.usage.unknown_calls) == (2, 1)
+    assert (first.usage.tokens, first.usage_by_node["B"].unknown_calls) == (110, 1)
+    assert (again.status, again.answer) == ("completed", "b")
+    assert (again.usage.model_calls, again.usage.unknown_calls) == (3, 1)
+    assert again.usage.tokens == 132
+    assert again.usage.to_json()["tokens_at_least"]
+    assert again.usage_by_model["slow"].model_calls == 2
+
+
+async def test_a_run_that_goes_on_keeps_its_bounds_and_what_it_has_used(
+    use, workspace: Path
+) -> None:
+    graph = {
+        "start": "A",
+        "nodes": [agent("A", MINI), agent("B", MINI), agent("C", MINI)],
+        "edges": [{"from": "A", "to": "B"}, {"from": "B", "to": "C"}],
+    }
+    (workspace / "w.yaml").write_text(json.dumps({"graph": graph}))
+    async with ChatServer({MINI: [said("dear", 1_000_000, 0)] * 3}) as server:
+        use(server)
+        bounds = Limits(max_usd=0.2)
+        first = await devall.run("w.yaml", task="x", run_id="r", logs_dir="logs", limits=bounds)
+        same = await resume("r", logs_dir="logs")
+        calls = made(server)
+        more = await resume("r", logs_dir="logs", limits=Limits(max_usd=10))
+    assert (first.status, first.exit_code, calls) == ("limit_reached", 5, 2)
+    assert (same.status, same.exit_code) == ("limit_reached", 5)
+    assert (more.status, made(server)) == ("completed", 3)
+    assert more.usage.usd == pytest.approx(0.45)
