@@ -292,6 +292,8 @@ class McpLoginOutput(TypedDict):
 
 OUTPUTS: dict[str, Any] = {
     "run": RunOutput,
+    "resume": RunOutput,
+    "replay": RunOutput,
     "validate": ValidateOutput | RunOutput,
     "graph": GraphOutput | RunOutput,
     "tools list": ToolsListOutput | RunOutput,

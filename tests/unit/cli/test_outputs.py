@@ -108,7 +108,7 @@ def test_a_schema_lets_keys_be_added_and_none_be_left_out(devall, write):
 
 def test_an_unknown_command_is_wrong_usage(devall):
     done = devall("schema", "--output", "runn", code=2)
-    assert "there is run, validate" in done.stderr
+    assert "there is run, resume, replay, validate" in done.stderr
     assert "graph" in json.loads(devall("schema", code=0).stdout)["properties"]
 
 
