@@ -56,10 +56,11 @@ class Requests:
     """Keeps what is shortened."""
     gate: Gate = field(default_factory=Gate)
     """The way to the endpoint, shared with other agents."""
+    told: set[str] = field(default_factory=set[str])
+    """What was said once of the agent, and need not be said for each of its runs."""
     turn: int = field(default=0, init=False)
     """Number of the newest request, from 1."""
     _sizes: Sizes = field(default_factory=Sizes, init=False)
-    _was_cut: bool = field(default=False, init=False)
 
     def fitted(
         self,
@@ -94,12 +95,12 @@ class Requests:
                 most=most,
             )
         )
-        if not self._was_cut:
-            self._was_cut = True
-            text = (
-                f"the conversation is longer than {source} ({most:,} tokens): the model does not"
-                " see all of it any more"
-            )
+        text = (
+            f"the conversation is longer than {source} ({most:,} tokens): the model does not"
+            " see all of it any more"
+        )
+        if text not in self.told:
+            self.told.add(text)
             self._warn("history_cut", text)
         return cut.messages
 

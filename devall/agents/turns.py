@@ -48,7 +48,7 @@ class Agent:
     """The way to the model's endpoint, shared with the run's other agents."""
     thinkers: Mapping[str, Thinker] = field(default_factory=lambda: THINKERS)
     told: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What was said once of the tools, and need not be said for each run."""
+    """What was said once, and need not be said for each run."""
 
     async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
         """One run: the answer, and the tool exchange that led to it.
@@ -81,6 +81,7 @@ class _Run:
             config.history,
             agent.keep_text,
             agent.gate,
+            agent.told,
         )
         self._recall = Recall(agent.memories, agent.id, scope)
         self._repeats = Repeats(config.params.repeat_limit)
