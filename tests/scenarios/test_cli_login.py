@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from devall.cli.outputs import McpLoginOutput, RunOutput
 from devall.config.tools import McpRemoteConfig
 from devall.testing.chat_server import ChatServer
 from devall.testing.login_server import CODE, DEVICE, REFRESH, LoginServer, visit
@@ -209,3 +211,15 @@ def test_ctrl_c_ends_a_login_that_waits_for_a_person(
         assert time.monotonic() - began < 5
         assert "Traceback" not in command.said
         assert server.grants == []
+
+
+def test_a_login_is_told_as_its_schema_says(start: Start, workspace: Path) -> None:
+    with LoginServer() as server:
+        write(workspace, server)
+        command = start("mcp", "login", "hi.yaml", "--json")
+        visit(command.says(r"open (http://\S+/authorize\?\S+)")[1])
+        out = command.ends(0)
+    assert json.loads(out) == {"servers": [{"url": server.url, "tools": 1}]}
+    TypeAdapter(McpLoginOutput).validate_json(out, strict=True)
+    failed = start("mcp", "login", "none.yaml", "--json").ends(2)
+    TypeAdapter(RunOutput).validate_json(failed, strict=True)
