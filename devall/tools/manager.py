@@ -95,10 +95,10 @@ class ToolManager:
         """
         self._base = base or Path.cwd()
         self._functions = functions or functions_for(self._base / "workflow.yaml")
+        self._environment = os.environ if environment is None else environment
         self._own_servers = None
         if servers is None:
-            redact = Redactor(environment_secrets(os.environ)).text
-            servers = self._own_servers = McpServers(emit=emit, redact=redact)
+            servers = self._own_servers = McpServers(emit=emit, redact=self._redactor.text)
         self._servers = servers
         self._workspace = (
             FolderWorkspace(Path(workspace)) if isinstance(workspace, Path | str) else workspace
@@ -107,7 +107,6 @@ class ToolManager:
         self._human = human
         self._node = node
         self._path = path
-        self._environment = environment
         self._in_doubt: InDoubt | None = in_doubt
         self._opening = asyncio.Lock()
         self._is_open = False
@@ -244,7 +243,7 @@ class ToolManager:
     @cached_property
     def _redactor(self) -> Redactor:
         """Hides the keys that a function may have put into what it raised."""
-        return Redactor(environment_secrets(self._environment or os.environ))
+        return Redactor(environment_secrets(self._environment))
 
     def _has_own(self, name: str) -> bool:
         return any(spec.name == name for spec in self._tools.offered)

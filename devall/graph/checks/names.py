@@ -155,7 +155,9 @@ def check_tools(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
                         "duplicate-tool",
                         f"node {node.id}: two tools are called `{name}`",
                         (*at, index, "name"),
-                        "leave one of them out" if is_same else "give one source a `prefix`",
+                        "leave one of them out"
+                        if is_same
+                        else "give one source a `prefix`, or all of them `prefix: auto`",
                         "warning" if is_same else "error",
                     )
 
