@@ -73,13 +73,19 @@ async def test_demo_mcp(mcp_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(server, "B")[-1] == ("user", "Five lines for the number 5.")
 
 
-async def test_demo_mcp_local(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("python", [sys.executable, None], ids=["named", "not named"])
+async def test_demo_mcp_local(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, python: str | None
+) -> None:
+    monkeypatch.delenv("PYTHON", raising=False)
+    if python is None:
+        monkeypatch.setenv("PATH", str(tmp_path))  # there is no other `python` than devall's
     result, server = await example(
         "demo_mcp_local",
         {"A": POEM, "B": ["Short."]},
         "5 5",
         monkeypatch,
-        variables={"PYTHON": sys.executable},
+        variables={} if python is None else {"PYTHON": python},
     )
     assert result.answer == "Short."
     assert said(server, "A", 1)[-1] == ("tool", "5")
