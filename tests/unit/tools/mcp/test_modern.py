@@ -13,6 +13,7 @@ import pytest
 
 from devall.core.messages import ToolCall
 from devall.core.ports import Question
+from devall.testing.scope import PlainScope
 from devall.tools.manager import ToolManager
 from devall.tools.mcp.pool import McpServers
 
@@ -79,15 +80,9 @@ async def test_two_questions_at_once_reach_the_callers_they_belong_to(
             await asyncio.sleep(0.05)
             return self.name
 
-    class OtherScope:
-        def __init__(self, node: str) -> None:
-            self.node, self.path = node, f"/{node}@1"
-
-        def emit(self, event: Any) -> None: ...
-
     async def ask(name: str) -> str:
         async with manager_of(source(), servers=servers, human=Named(name)) as tools:
-            return (await tools.call(call("who"), OtherScope(name))).text
+            return (await tools.call(call("who"), PlainScope(name, f"/{name}@1"))).text
 
     for found, name in zip(await asyncio.gather(*map(ask, "abc")), "abc", strict=True):
         assert json.loads(found)[0]["content"] == {"value": name}

@@ -250,7 +250,8 @@ async def test_a_servers_question_goes_to_a_human_field_by_field(
     assert "'many' is not of type 'integer'" in texts[2]
     assert "default false" in texts[3]
     assert "one of r (Red), g (Green)" in texts[4]
-    assert {(question.node, question.path) for question in person.asked} == {("A", "/A@1")}
+    assert {question.node for question in person.asked} == {"A"}
+    assert len({question.path for question in person.asked}) == len(person.asked)
     kinds = {type(event) for event in scope.events}
     assert kinds == {HumanAsked, HumanAnswered}
 
@@ -309,7 +310,6 @@ async def test_a_question_that_may_belong_to_several_nodes_is_asked_in_the_serve
 ):
     other = PlainScope("B", "/B@1")
     asked = await asked_during_a_nap(manager_of, odd_source(), servers, other)
-    assert asked.node == asked.path
     assert asked.node.endswith("odd_server.py")
     assert "(for `sleepless` of B or `ask` of A: it does not say) asks: Who are you?" in asked.text
 
@@ -318,7 +318,7 @@ async def test_a_question_of_one_of_a_nodes_calls_is_the_nodes(
     manager_of: Managers, odd_source: Sources, servers: McpServers, scope: Any
 ):
     asked = await asked_during_a_nap(manager_of, odd_source(), servers, scope)
-    assert (asked.node, asked.path) == ("A", "/A@1")
+    assert asked.node == "A"
     assert "for `sleepless` of A or `ask` of A" in asked.text
 
 
