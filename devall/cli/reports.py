@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devall.cli.failures import Terminated
 from devall.cli.streams import is_on_github, write_command, write_note
-from devall.core.errors import ConfigError, DevallError, UsageError
+from devall.core.errors import ConfigError, DevallError, RunCancelled, UsageError
 from devall.core.outcome import outcome_of
 
 if TYPE_CHECKING:
@@ -119,12 +120,11 @@ class Reports:
     def _fail(self, error: BaseException, workflow: str, redactor: Redactor | None) -> None:
         if self._is_done or not self.is_wanted:
             return
-        from devall.core.errors import RunCancelled
         from devall.reports.runs import never_begun
         from devall.telemetry.redaction import Redactor, environment_secrets
 
         if isinstance(error, KeyboardInterrupt):
-            error = RunCancelled()
+            error = RunCancelled("SIGTERM" if isinstance(error, Terminated) else "SIGINT")
         diagnostics = error.diagnostics if isinstance(error, ConfigError) else ()
         known = redactor or Redactor(environment_secrets(self.environment))
         self._write(never_begun(workflow, outcome_of(error), diagnostics, known))
@@ -134,8 +134,8 @@ class Reports:
         for target in self.targets:
             try:
                 _write_target(target, report)
-            except OSError as error:
-                why = error.strerror or error
+            except (OSError, ValueError) as error:  # ValueError: no path can be written so
+                why = getattr(error, "strerror", None) or error
                 self.problems.append(f"report {target.kind}={target.path} not written: {why}")
         for problem in self.problems:
             write_note(f"error [report]: {problem}")

@@ -136,7 +136,7 @@ class Recorder:
             outcome=_redacted(result.outcome, redactor),
             run_id=result.run_id,
             answer=answer,
-            answer_node=result.answer_node,
+            answer_node=result.answer_node and redactor.text(result.answer_node),
             nodes=nodes,
             usage=result.usage,
             seconds=result.seconds,

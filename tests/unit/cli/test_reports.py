@@ -56,6 +56,13 @@ SLOW = """
       nodes: [{id: A, type: python, timeout: 0.2}]
       edges: []
 """
+SLOW_IN_ALL = """
+    graph:
+      start: A
+      limits: {max_seconds: 0.3}
+      nodes: [{id: A, type: python}, {id: B, type: passthrough}]
+      edges: [{from: A, to: B}]
+"""
 ACTIONS = {"GITHUB_ACTIONS": "true"}
 BOTH = ("--report", "junit=out/deep/j.xml", "--report", "markdown=out/r.md")
 
@@ -115,6 +122,7 @@ def test_a_node_of_another_file_is_shown_in_that_file(devall, write, workspace):
     [
         (HUMAN, 75, "waiting", {"H": "error"}),
         (SLOW, 6, "limit_reached", {"A": "failure"}),
+        (SLOW_IN_ALL, 6, "limit_reached", {"A": "skipped", "B": "skipped", "(run)": "error"}),
         (
             "graph: {start: B, nodes: [{id: A, type: passthrough}], edges: []}",
             3,
@@ -122,7 +130,7 @@ def test_a_node_of_another_file_is_shown_in_that_file(devall, write, workspace):
             {"(run)": "error"},
         ),
     ],
-    ids=["waits", "limited", "invalid"],
+    ids=["waits", "limited", "limited in all", "invalid"],
 )
 def test_other_ends_are_reported_too(devall, write, workspace, text, code, status, found):
     file = write("w.yaml", text)
