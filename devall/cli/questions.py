@@ -52,7 +52,10 @@ def can_ask() -> bool:
 
 def as_asked(question: Question) -> str:
     """The question with what belongs to it, for people."""
-    lines = ["", f"── {node_of(question.path) or question.node} asks ──"]
+    node = node_of(question.path)
+    # Another than the node may ask in its midst: a server that several nodes use.
+    is_the_nodes = node.rpartition("/")[2] == question.node.rpartition("/")[2]
+    lines = ["", f"── {node if is_the_nodes else question.node} asks ──"]
     for message in question.inputs:
         shown = clean(message.text).splitlines()
         if message.source:

@@ -45,6 +45,13 @@ def test_a_question_shows_what_belongs_to_it():
     assert shown.endswith("\n\nGo on?")
 
 
+def test_a_question_of_a_server_that_several_nodes_use_names_no_node():
+    shown = as_asked(Question("mcp_local server.py", "/S@1/A@2/ask:c1.1", "Who are you?"))
+    assert shown.splitlines()[1] == "── mcp_local server.py asks ──"
+    shown = as_asked(Question("S/A", "/S@1/A@2/ask:c1.1", "Who are you?"))
+    assert shown.splitlines()[1] == "── S/A asks ──"
+
+
 async def test_the_person_at_the_terminal_answers(terminal, capsys):
     asking = asyncio.ensure_future(TerminalHuman(Silence()).ask(QUESTION))
     await asyncio.sleep(0.05)
