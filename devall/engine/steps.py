@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from devall.core.errors import AnswerNeeded, JournalError, RunError
+from devall.core.errors import AnswerNeeded, JournalError, RunError, SetupError, ToolInDoubt
 from devall.core.messages import JsonValue
 from devall.journal.base import Journal, Step, StepRecord, StepState
 from devall.journal.failures import failure_to_json
@@ -34,16 +34,20 @@ async def take_step(
     if known is not None and known.state == "done":
         return known.value
     began = time.monotonic()
+    is_fresh = in_doubt is not None and known is None
     if in_doubt is not None and known is not None:
         call = in_doubt
     elif in_doubt is not None:
         await journal.begin(step)
     try:
         value = await call()
-    except AnswerNeeded:
-        if in_doubt is not None and step.kind != "human":
-            # Whoever asks a human from within has not done what it was called for.
+    except (AnswerNeeded, SetupError):
+        if is_fresh and step.kind != "human":
+            # Whoever asks a human from within has not done what it was called for, nor has a
+            # tool that could not be opened. What was in doubt before is so still.
             await journal.append(_record(step, None, began, "void"))
+        raise
+    except ToolInDoubt:
         raise
     except RunError as error:
         # Where it cannot be kept the run's end will say so: this error is the one that matters.
