@@ -1,14 +1,10 @@
-"""What `--json` prints, command by command, and the JSON Schema of each (`devall schema --output`).
-
-Each command prints one object: its own, or, where it fails before it has one, that of a run
-which never began. Keys may be added; none changes its meaning or goes away within a version.
-"""
+"""What `--json` prints of runs, files, tools and models."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, cast
+from typing import Literal, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, with_config
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from devall.core.diagnostics import Severity
@@ -16,10 +12,11 @@ from devall.core.messages import JsonValue
 from devall.core.outcome import Status
 from devall.engine.context import NodeStatus
 
-_closed = with_config(ConfigDict(extra="forbid", use_attribute_docstrings=True))
+closed = with_config(ConfigDict(extra="forbid", use_attribute_docstrings=True))
+"""For a kind of object that has no other keys than these; the published schemas allow more."""
 
 
-@_closed
+@closed
 class DiagnosticOutput(TypedDict):
     """A finding about a file."""
 
@@ -36,7 +33,7 @@ class DiagnosticOutput(TypedDict):
     """What would be right; may be empty."""
 
 
-@_closed
+@closed
 class ErrorOutput(TypedDict):
     """What went wrong."""
 
@@ -47,7 +44,7 @@ class ErrorOutput(TypedDict):
     """What would be right."""
 
 
-@_closed
+@closed
 class RunErrorOutput(ErrorOutput):
     """Why a run did not complete."""
 
@@ -57,7 +54,7 @@ class RunErrorOutput(ErrorOutput):
     """All that is wrong with the workflow file, where that is the reason."""
 
 
-@_closed
+@closed
 class NodeOutput(TypedDict):
     """How a node fared."""
 
@@ -66,7 +63,7 @@ class NodeOutput(TypedDict):
     status: NodeStatus
 
 
-@_closed
+@closed
 class UsageOutput(TypedDict):
     """What was used, failed attempts and subgraphs included."""
 
@@ -90,7 +87,7 @@ class UsageOutput(TypedDict):
     """Whether `usd` is a lower bound."""
 
 
-@_closed
+@closed
 class QuestionOutput(TypedDict):
     """A question that waits for a human."""
 
@@ -99,7 +96,7 @@ class QuestionOutput(TypedDict):
     question: str
 
 
-@_closed
+@closed
 class RunOutput(TypedDict):
     """A run: how it ended, its answer, and what it used."""
 
@@ -128,7 +125,7 @@ class RunOutput(TypedDict):
     """The run's own folder."""
 
 
-@_closed
+@closed
 class FileOutput(TypedDict):
     """What was found in one file."""
 
@@ -140,7 +137,7 @@ class FileOutput(TypedDict):
     """Why the file could not be looked at."""
 
 
-@_closed
+@closed
 class ValidateOutput(TypedDict):
     """What was found in workflow files."""
 
@@ -148,7 +145,7 @@ class ValidateOutput(TypedDict):
     files: list[FileOutput]
 
 
-@_closed
+@closed
 class GraphNodeOutput(TypedDict):
     """A node of a graph."""
 
@@ -164,7 +161,7 @@ class GraphNodeOutput(TypedDict):
     column: int
 
 
-@_closed
+@closed
 class GraphEdgeOutput(TypedDict("_Ends", {"from": str, "to": str})):
     """An edge; its ends are named as nodes are."""
 
@@ -176,7 +173,7 @@ class GraphEdgeOutput(TypedDict("_Ends", {"from": str, "to": str})):
     """map or tree, where it splits messages."""
 
 
-@_closed
+@closed
 class GraphOutput(TypedDict):
     """A workflow's graph."""
 
@@ -189,7 +186,7 @@ class GraphOutput(TypedDict):
     edges: list[GraphEdgeOutput]
 
 
-@_closed
+@closed
 class ToolOutput(TypedDict):
     """A tool as the model sees it."""
 
@@ -200,7 +197,7 @@ class ToolOutput(TypedDict):
     metadata: dict[str, JsonValue]
 
 
-@_closed
+@closed
 class SourceOutput(TypedDict):
     """A source of tools."""
 
@@ -218,7 +215,7 @@ class SourceOutput(TypedDict):
     tools: list[ToolOutput]
 
 
-@_closed
+@closed
 class BoundOutput(TypedDict):
     """An agent's tools."""
 
@@ -227,7 +224,7 @@ class BoundOutput(TypedDict):
     problems: list[ErrorOutput]
 
 
-@_closed
+@closed
 class ToolsListOutput(TypedDict):
     """The tools of a workflow's agents."""
 
@@ -236,7 +233,7 @@ class ToolsListOutput(TypedDict):
     nodes: list[BoundOutput]
 
 
-@_closed
+@closed
 class ToolsCallOutput(TypedDict):
     """What a tool has answered."""
 
@@ -248,7 +245,7 @@ class ToolsCallOutput(TypedDict):
     """Parts of the result; each has a `type`: text, image, audio, video, file or data."""
 
 
-@_closed
+@closed
 class ModelOutput(TypedDict):
     """A model that can be pulled."""
 
@@ -260,14 +257,14 @@ class ModelOutput(TypedDict):
     """Where its weights are; null: not here."""
 
 
-@_closed
+@closed
 class ModelsListOutput(TypedDict):
     """The models that can be pulled."""
 
     models: list[ModelOutput]
 
 
-@_closed
+@closed
 class ModelsPullOutput(TypedDict):
     """Where a model's weights are."""
 
@@ -275,7 +272,7 @@ class ModelsPullOutput(TypedDict):
     path: str
 
 
-@_closed
+@closed
 class LoginOutput(TypedDict):
     """A server that was logged in to."""
 
@@ -283,45 +280,8 @@ class LoginOutput(TypedDict):
     tools: int
 
 
-@_closed
+@closed
 class McpLoginOutput(TypedDict):
     """The servers of a workflow that were logged in to."""
 
     servers: list[LoginOutput]
-
-
-OUTPUTS: dict[str, Any] = {
-    "run": RunOutput,
-    "resume": RunOutput,
-    "replay": RunOutput,
-    "validate": ValidateOutput | RunOutput,
-    "graph": GraphOutput | RunOutput,
-    "tools list": ToolsListOutput | RunOutput,
-    "tools call": ToolsCallOutput | RunOutput,
-    "models list": ModelsListOutput | RunOutput,
-    "models pull": ModelsPullOutput | RunOutput,
-    "mcp login": McpLoginOutput | RunOutput,
-}
-"""Command to what it prints."""
-
-
-def output_schema(command: str) -> dict[str, Any]:
-    """The JSON Schema of what `devall COMMAND --json` prints."""
-    from devall.config.schema import DIALECT
-
-    schema = _open(TypeAdapter(OUTPUTS[command]).json_schema())
-    return {"$schema": DIALECT, **schema, "title": f"devall {command} --json"}
-
-
-def _open(schema: Any) -> Any:
-    """The schema without the ban on further keys, which is for our own tests."""
-    if isinstance(schema, list):
-        return [_open(each) for each in cast("list[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    members = cast("dict[str, Any]", schema)
-    return {
-        key: _open(value)
-        for key, value in members.items()
-        if not (key == "additionalProperties" and value is False)
-    }

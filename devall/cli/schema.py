@@ -30,7 +30,7 @@ def _schema(output: str | None) -> dict[str, JsonValue]:
         from devall.config.schema import json_schema
 
         return json_schema()
-    from devall.cli.outputs import OUTPUTS, output_schema
+    from devall.cli.output_schemas import OUTPUTS, output_schema
 
     if output not in OUTPUTS:
         known = ", ".join(f"'{name}'" if " " in name else name for name in OUTPUTS)

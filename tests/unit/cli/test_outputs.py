@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
 from devall.cli.main import app
-from devall.cli.outputs import OUTPUTS, output_schema
+from devall.cli.output_schemas import OUTPUTS, output_schema
 from devall.testing.chat_server import ChatServer
 
 POEM = """
