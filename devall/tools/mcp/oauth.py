@@ -28,6 +28,7 @@ from devall.tools.mcp.device import (
 )
 from devall.tools.mcp.errors import chain, describe
 from devall.tools.mcp.logins import LoginPage, Logins
+from devall.tools.mcp.session import call_waits
 from devall.tools.mcp.tls import tls
 from devall.tools.mcp.tokens import TokenFiles, config_folder
 
@@ -237,8 +238,13 @@ class SignIn(OAuth):
     async def _perform_authorization(self) -> httpx2.Request:
         """The request for the token, once a person has logged in."""
         show = self._person()
-        if not (self._device_endpoint and self._prefers_code):
+        with call_waits():
+            if self._device_endpoint and self._prefers_code:
+                return await self._with_code(show)
             return await super()._perform_authorization()
+
+    async def _with_code(self, show: Callable[[LoginPage], None]) -> httpx2.Request:
+        """A request that is answered already, with the token."""
         context = self.context
         assert context.client_info is not None
         client_id = {"client_id": context.client_info.client_id}

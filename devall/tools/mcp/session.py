@@ -61,6 +61,12 @@ _caller: ContextVar[Caller | None] = ContextVar("_caller", default=None)
 """Whose call a question of the server belongs to, where the protocol says so."""
 
 
+def call_waits() -> contextlib.AbstractContextManager[None]:
+    """A block during which no clock of the call goes on for which this task works, if any."""
+    caller = _caller.get()
+    return contextlib.nullcontext() if caller is None else caller.held()
+
+
 class Conversation:
     """A fastmcp client for one link, and what is to be known about it.
 

@@ -185,6 +185,26 @@ async def test_a_login_that_ends_during_a_run_is_refreshed_or_says_what_to_do(
         assert "unknown" not in result.text
 
 
+async def test_a_call_has_patience_with_a_person_who_logs_in_meanwhile(
+    manager_of: Managers, person_at: Any, scope: Any, tmp_path: Path
+):
+    with LoginServer(device=True, interval=0.1) as server:
+        server.refreshes = False
+        person = person_at(server, types=False)
+        logins = Logins(person, tmp_path, by_code=True)
+        await login(config_of(server), person_at(server), folder=tmp_path, by_code=True)
+        async with (
+            McpServers(logins=logins) as servers,
+            manager_of(source(server.url) | {"timeout": 0.5}, servers=servers) as tools,
+        ):
+            server.end_tokens()
+            work = asyncio.create_task(tools.call(call("hello"), scope))
+            await asyncio.sleep(1)
+            (page,) = person.pages
+            server.type_code(page.code)
+            assert (await work).text == "hi"
+
+
 async def test_a_token_that_another_process_refreshed_is_taken_over(
     person_at: Any, use: Any, manager_of: Managers, scope: Any, tmp_path: Path
 ):
