@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from devall.cli.failures import Reporter, terminate_as_interrupt
+from devall.cli.history_commands import add_history_commands
 from devall.cli.kept_commands import add_kept_commands
 from devall.cli.leaving import end_children
 from devall.cli.parameters import (
@@ -36,6 +37,7 @@ from devall.cli.parameters import (
     Variables,
     VarsFile,
 )
+from devall.cli.runs_commands import runs_app
 from devall.cli.tool_commands import mcp_app, tools_app
 from devall.core.errors import DevallError, UsageError
 
@@ -119,6 +121,8 @@ app.add_typer(models_app, name="models")
 app.add_typer(tools_app, name="tools")
 app.add_typer(mcp_app, name="mcp")
 add_kept_commands(app)
+add_history_commands(app)
+app.add_typer(runs_app, name="runs")
 
 
 def _print_version(value: bool) -> None:
@@ -375,13 +379,16 @@ def _call(arguments: list[str]) -> int:
 
 def _as_usage_error(error: typer.TyperException, arguments: Sequence[str]) -> DevallError:
     """Typer's complaint about the options as one of ours."""
-    command = next((a for a in arguments if a in _COMMANDS), "")
+    command = next((a for a in arguments if a in _commands()), "")
     text = error.format_message().strip().rstrip(".")
     hint = f"`devall {command + ' ' if command else ''}--help` shows what there is"
     return UsageError(text[:1].lower() + text[1:] or "no command was given", hint=hint)
 
 
-_COMMANDS = ("run", "validate", "graph", "schema", "models", "tools", "mcp")
+def _commands() -> set[str]:
+    """The names of commands, and of groups of them."""
+    found = typer.main.get_command(app)
+    return set(getattr(found, "commands", {}))
 
 
 def _file_of(arguments: Sequence[str]) -> str:

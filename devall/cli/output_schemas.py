@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
+from devall.cli.history_outputs import DiffOutput, ShowOutput, WhyOutput
 from devall.cli.outputs import (
     GraphOutput,
     McpLoginOutput,
@@ -19,6 +20,13 @@ from devall.cli.outputs import (
     ToolsCallOutput,
     ToolsListOutput,
     ValidateOutput,
+)
+from devall.cli.runs_outputs import (
+    RunsCancelOutput,
+    RunsListOutput,
+    RunsPruneOutput,
+    RunsShowOutput,
+    RunsTailOutput,
 )
 from devall.config.schema import DIALECT
 
@@ -33,6 +41,14 @@ OUTPUTS: dict[str, Any] = {
     "models list": ModelsListOutput | RunOutput,
     "models pull": ModelsPullOutput | RunOutput,
     "mcp login": McpLoginOutput | RunOutput,
+    "show": ShowOutput | RunOutput,
+    "why": WhyOutput | RunOutput,
+    "diff": DiffOutput | RunOutput,
+    "runs list": RunsListOutput | RunOutput,
+    "runs show": RunsShowOutput | RunOutput,
+    "runs tail": RunsTailOutput | RunOutput,
+    "runs cancel": RunsCancelOutput | RunOutput,
+    "runs prune": RunsPruneOutput | RunOutput,
 }
 """Command to what it prints."""
 

@@ -139,15 +139,23 @@ def read_events(folder: Path) -> list[dict[str, JsonValue]]:
         for line in file:
             with contextlib.suppress(json.JSONDecodeError):
                 found.append(json.loads(line))
-    for event in found:
-        for field, value in event.items():
-            match value:
-                case {"body": str(digest), "bytes": int(), "type": kind}:
-                    text = (folder / "bodies" / digest).read_text(encoding="utf-8")
-                    event[field] = json.loads(text) if kind == "json" else text
-                case _:
-                    pass
-    return found
+    return [with_bodies(event, folder) for event in found]
+
+
+def with_bodies(event: dict[str, JsonValue], folder: Path) -> dict[str, JsonValue]:
+    """A line's object with the fields put back that stand in files of their own.
+
+    Raises:
+        OSError: one is not there.
+    """
+    for field, value in event.items():
+        match value:
+            case {"body": str(digest), "bytes": int(), "type": kind}:
+                text = (folder / "bodies" / digest).read_text(encoding="utf-8")
+                event[field] = json.loads(text) if kind == "json" else text
+            case _:
+                pass
+    return event
 
 
 class _HiddenOutputs:

@@ -1,0 +1,1 @@
+"""What runs were like, read from their journals and events: their course, why, and how two differ."""
