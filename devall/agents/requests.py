@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from devall.agents.gates import Gate
 from devall.agents.history import answered
 from devall.agents.retry import complete_with_retry
-from devall.agents.sizes import Sizes, longest_output
+from devall.agents.sizes import Size, Sizes, longest_output
 from devall.agents.window import KeepText, fit
 from devall.config.agents import HistoryConfig, RetryConfig
 from devall.core.errors import ModelError, PromptTooLong
@@ -61,6 +61,10 @@ class Requests:
     turn: int = field(default=0, init=False)
     """Number of the newest request, from 1."""
     _sizes: Sizes = field(default_factory=Sizes, init=False)
+    _size: Size = field(default=Size(0, 0), init=False)
+    """Of the request that was fitted last."""
+    _fitted: tuple[tuple[Message, ...], int] = field(default=((), -1), init=False)
+    """That request's messages, and the number of its tools."""
 
     def fitted(
         self,
@@ -73,12 +77,25 @@ class Requests:
         Raises:
             PromptTooLong: it cannot fit, whatever may be cut.
         """
-        whole = answered(messages)
-        offered = self._sizes.of_tools(tools)
-        tokens = sum(map(self._sizes.of_message, whole)) + offered
-        most, source = self._most(tokens, longest_output(params))
-        if most is None or tokens <= most:
+        if messages is self._fitted[0] and len(tools) == self._fitted[1]:
+            return self._fitted[0]
+        found = self._cut(answered(messages), tools, params)
+        self._size = self._sizes.of_request(found, tools)
+        self._fitted = found, len(tools)
+        return found
+
+    def _cut(
+        self,
+        whole: tuple[Message, ...],
+        tools: Sequence[ToolSchema],
+        params: Mapping[str, JsonValue],
+    ) -> tuple[Message, ...]:
+        """The conversation, cut if need be."""
+        size = self._sizes.of_request(whole, tools)
+        most, source = self._most(size.tokens, longest_output(params))
+        if most is None or size.tokens <= most:
             return whole
+        offered = self._sizes.of_tools(tools)
         cut = fit(whole, most - offered, self.history, self._sizes.of_message, self.keep_text)
         tokens = cut.tokens + offered
         if tokens > most:
@@ -135,7 +152,9 @@ class Requests:
         turn = self.turn
         request = ChatRequest(shown, tuple(tools), params, self.attachments)
         scope, model = self.scope, self.model
-        scope.allow("model_call", self._estimate(request))
+        size = self._size
+        used = TokenUsage(size.tokens, longest_output(params))
+        scope.allow("model_call", Estimate(model.provider, model.name, used))
         began = time.monotonic()
         is_replayed = True
         failures: list[JsonValue] = []
@@ -172,7 +191,7 @@ class Requests:
             self._warn("model", note)
         usage = reply.usage
         if usage is not None:
-            self._sizes.learn(request, usage)
+            self._sizes.learn(size, usage)
         scope.emit(
             ModelCallFinished(
                 path=scope.path,
@@ -185,7 +204,9 @@ class Requests:
                 finish_reason=reply.finish_reason,
                 replayed=is_replayed,
                 answered_by=reply.model,
-                estimate=self._sizes.of_reply(request, reply) if usage is None else None,
+                estimate=TokenUsage(size.tokens, self._sizes.of_message(reply.message))
+                if usage is None
+                else None,
             )
         )
         return reply
@@ -222,12 +243,6 @@ class Requests:
                 usage=TokenUsage(**usage) if usage else None,
             )
         )
-
-    def _estimate(self, request: ChatRequest) -> Estimate:
-        read = sum(map(self._sizes.of_message, request.messages))
-        read += self._sizes.of_tools(request.tools)
-        usage = TokenUsage(read, longest_output(request.params))
-        return Estimate(self.model.provider, self.model.name, usage)
 
     def _warn(self, code: str, text: str) -> None:
         scope = self.scope

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import NamedTuple
 
 from devall.core.messages import JsonValue, MediaPart, Message
 from devall.core.usage import TokenUsage
-from devall.models.base import ChatReply, ChatRequest, ToolSchema
+from devall.models.base import ToolSchema
 
 BYTES_PER_TOKEN = 4
 """Of UTF-8: near the truth for English and for most other writing, too few for code."""
@@ -19,6 +21,15 @@ _CALIBRATING = 200
 _OUTPUT_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
+class Size(NamedTuple):
+    """How large a request is."""
+
+    text: int
+    """A quarter of its bytes."""
+    tokens: int
+    """That, corrected by what the provider last counted."""
+
+
 class Sizes:
     """Token estimates: bytes of text through four, times what the provider last counted of it.
 
@@ -29,6 +40,11 @@ class Sizes:
     def __init__(self) -> None:
         self._scale = 1.0
 
+    def of_request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Size:
+        """Tokens of a request."""
+        text = sum(map(_size, messages)) + _size_of_tools(tools)
+        return Size(text, self._scaled(text))
+
     def of_message(self, message: Message) -> int:
         """Tokens of a message, its tool calls and media included."""
         return self._scaled(_size(message))
@@ -37,19 +53,14 @@ class Sizes:
         """Tokens of what a model is offered."""
         return self._scaled(_size_of_tools(tools))
 
-    def of_reply(self, request: ChatRequest, reply: ChatReply) -> TokenUsage:
-        """What a call has used, where the provider does not say."""
-        read = sum(map(self.of_message, request.messages)) + self.of_tools(request.tools)
-        return TokenUsage(read, self.of_message(reply.message))
-
-    def learn(self, request: ChatRequest, usage: TokenUsage) -> None:
+    def learn(self, request: Size, usage: TokenUsage) -> None:
         """Correct the estimates by what the provider counted."""
-        guess = sum(map(_size, request.messages)) + _size_of_tools(request.tools)
-        if guess >= _CALIBRATING and usage.input_tokens:
-            self._scale = min(2.0, max(0.5, usage.input_tokens / guess))
+        if request.text >= _CALIBRATING and usage.input_tokens:
+            self._scale = min(2.0, max(0.5, usage.input_tokens / request.text))
 
     def _scaled(self, tokens: int) -> int:
-        return max(1, round(tokens * self._scale)) if tokens else 0
+        # Rounded up, so that a whole is never more than its parts.
+        return ceil(tokens * self._scale)
 
 
 def longest_output(params: Mapping[str, JsonValue]) -> int:

@@ -7,9 +7,9 @@ import pytest
 from devall.agents.sizes import MEDIA_TOKENS, Sizes, longest_output
 from devall.core.messages import MediaPart, Message, TextPart, ToolCall, user
 from devall.core.usage import TokenUsage
-from devall.models.base import ChatReply, ChatRequest, ToolSchema
+from devall.models.base import ToolSchema
 
-LONG = ChatRequest((user("word " * 800),))
+LONG = (user("word " * 800),)
 
 
 @pytest.mark.parametrize(
@@ -34,23 +34,22 @@ def test_calls_media_and_tools_count():
 def test_what_the_provider_counted_corrects_later_estimates_within_bounds():
     for counted, factor in ((1500, 1.5), (100_000, 2), (1, 0.5)):
         sizes = Sizes()
-        before = sizes.of_message(LONG.messages[0])
-        sizes.learn(LONG, TokenUsage(counted, 1))
-        assert sizes.of_message(LONG.messages[0]) == pytest.approx(before * factor, rel=0.02)
+        before = sizes.of_message(LONG[0])
+        sizes.learn(sizes.of_request(LONG, ()), TokenUsage(counted, 1))
+        assert sizes.of_message(LONG[0]) == pytest.approx(before * factor, rel=0.02)
 
 
 def test_short_requests_and_counts_of_nothing_teach_nothing():
     sizes = Sizes()
-    sizes.learn(ChatRequest((user("hi"),)), TokenUsage(90, 1))
-    sizes.learn(LONG, TokenUsage(0, 1))
+    sizes.learn(sizes.of_request((user("hi"),), ()), TokenUsage(90, 1))
+    sizes.learn(sizes.of_request(LONG, ()), TokenUsage(0, 1))
     assert sizes.of_message(user("word " * 400)) == Sizes().of_message(user("word " * 400))
 
 
-def test_a_reply_that_nobody_counted_is_estimated():
-    reply = ChatReply(Message("assistant", "word " * 40))
-    used = Sizes().of_reply(LONG, reply)
-    assert used.input_tokens > 900
-    assert 40 < used.output_tokens < 70
+def test_a_request_is_its_messages_and_its_tools():
+    sizes = Sizes()
+    tools = [ToolSchema("t", "d" * 400, {})]
+    assert sizes.of_request(LONG, tools).tokens == sizes.of_message(LONG[0]) + sizes.of_tools(tools)
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
