@@ -16,7 +16,8 @@ class Limits(ConfigModel):
     Before a model call what it will use at most is estimated: the length of the request and its
     `max_tokens`. A call that would go over is not made. A reply that went over all the same is
     kept, and the run ends behind it. At 80 % of a bound a warning says so, once. A bound of a
-    graph holds for all that runs inside of it; that of a node for all its runs together.
+    graph holds for all that runs inside of it, that of a node for all its runs together; inside
+    of a subgraph, which starts fresh each time, both hold for one run of it.
     """
 
     max_seconds: Positive | None = None

@@ -305,11 +305,11 @@ async def test_at_80_percent_a_warning_says_so_once(use, limits: Any, text: str)
 
 
 async def test_a_warning_comes_when_80_percent_of_the_time_are_over(use) -> None:
-    async with ChatServer({"a": [{"text": "done", "delay": 2.1}]}) as server:
+    async with ChatServer({"a": [{"text": "done", "delay": 3.3}]}) as server:
         use(server)
-        result = await devall.run(workflow([agent("A")], limits={"max_seconds": 2.5}), task="x")
+        result = await devall.run(workflow([agent("A")], limits={"max_seconds": 4}), task="x")
     assert result.status == "completed"
-    assert near(result) == ["2 of `max_seconds` (2.5) are used"]
+    assert near(result) == ["3.2 of `max_seconds` (4) are used"]
 
 
 async def test_limits_of_the_caller_tighten_those_of_the_file_and_never_loosen_them(use) -> None:
