@@ -494,22 +494,32 @@ def test_workflows_that_cannot_be_served_are_said(devall: Any, write: Write):
     assert "--model" in devall("mcp", "serve", "code.yaml", "--model", "X=y", code=2).stderr
 
 
+def is_run(folder: str) -> bool:
+    """Whether a process runs a file of the folder, in a sandbox or not."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if folder.encode() in each.read_bytes():
+                return True
+    return False
+
+
 async def test_a_workflow_that_is_cancelled_ends_its_code(
     serve: Callable[..., Served], write: Write
 ):
     write("code.yaml", CODE)
     served = serve("mcp", "serve", "code.yaml")
-    task = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    task = "import time; open('begun', 'w').close(); time.sleep(60)"
     async with served.client("legacy") as client:
         running = asyncio.create_task(client.call_tool("runner", {"task": task}))
         deadline = time.monotonic() + 15
-        while not (found := list(Path("logs").glob("*/workspace/pid"))):
+        while not (found := list(Path("logs").glob("*/workspace/begun"))):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
-        pid = found[0].read_text()
+        code = str(found[0].resolve().parents[1] / "code")
+        assert is_run(code)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        while Path(f"/proc/{pid}").exists():
+        while is_run(code):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
     assert served.end() == 143
