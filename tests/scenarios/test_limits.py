@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -546,3 +549,27 @@ async def test_a_run_that_goes_on_keeps_its_bounds_and_what_it_has_used(
     assert (same.status, same.exit_code) == ("limit_reached", 5)
     assert (more.status, made(server)) == ("completed", 3)
     assert more.usage.usd == pytest.approx(0.45)
+
+
+def test_after_a_kill_the_totals_are_at_least(devall: Any, workspace: Path) -> None:
+    nodes = [agent("A", MINI), agent("B", "slow")]
+    graph = {"start": "A", "nodes": nodes, "edges": [{"from": "A", "to": "B"}]}
+    (workspace / "w.yaml").write_text(json.dumps({"graph": graph}))
+    script = {MINI: [said("a", 100, 10)], "slow": [{"fault": "silence"}, said("b", 20, 2)]}
+    with ChatServer(script) as server:
+        env = os.environ | server.env
+        options = ["w.yaml", "--task", "x", "--run-id", "r", "--max-usd", "3"]
+        child = subprocess.Popen(
+            [sys.executable, "-m", "devall", "run", *options],
+            cwd=workspace,
+            env=env,
+            stderr=subprocess.DEVNULL,
+        )
+        server.wait_until(lambda: bool(server.calls.get("slow")), seconds=20)
+        child.kill()
+        child.wait(timeout=20)
+        done = devall("resume", "r", "--json", env=server.env, code=0)
+    usage = json.loads(done.stdout)["usage"]
+    assert (usage["model_calls"], usage["unknown_calls"], usage["input_tokens"]) == (3, 1, 120)
+    assert usage["tokens_at_least"]
+    assert "at least 120 tokens in, 12 out · at least $" in done.stderr
