@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devall.cli.conclusion import answer_names
 from devall.cli.failures import Reporter, to_line
 from devall.cli.inputs import LOGS_DIR, logs_folder
 from devall.cli.pages import Page, columns, moment, past_of, redactor_of_today
@@ -82,8 +83,8 @@ def continue_command(past: Past) -> str | None:
     """The command that goes on with a run; None: there is nothing to go on with."""
     if not past.is_kept or past.state not in _RESUMABLE:
         return None
-    asked = dict.fromkeys(key for key, _ in open_questions(past))
-    given = [f"--answer {shlex.quote(f'{each}=TEXT')}" for each in asked]
+    names = answer_names([key for key, _ in open_questions(past)])
+    given = [f"--answer {shlex.quote(f'{each}=TEXT')}" for each in names]
     folder = [] if str(past.logs) == LOGS_DIR else ["--logs-dir", shlex.quote(str(past.logs))]
     return " ".join(["devall resume", past.id, *folder, *given])
 

@@ -99,8 +99,10 @@ def visits_of(story: Story, name: str) -> list[Visit]:
     if shown:
         return shown
     if found:
-        runs = sorted({visit.number for visit in found})
-        raise UsageError(f"{name}: it has run {count(len(runs), 'time')}", hint=_some(runs))
+        raise UsageError(
+            f"there is no {name}: the node has run {count(len(found), 'time')}",
+            hint=_some([visit.name for visit in found]),
+        )
     raise UsageError(
         f"node {nodes[0]} has not run", hint=f"why it has not: devall why RUN {nodes[0]}"
     )

@@ -145,9 +145,13 @@ def _write_edge(page: Page, edge: InEdge) -> None:
     for firing in firings:
         many = len(edge.firings) > 1 or firing.visit > 1
         run = f" in run {firing.visit} of {edge.source}" if many else ""
-        page.add(f"    {_fired(firing)}{run}: {firing.reasons[0]}")
-        for reason in firing.reasons[1:]:
-            page.add(f"      next output: {reason}")
+        reasons = list(dict.fromkeys(firing.reasons))
+        if len(reasons) == 1:
+            page.add(f"    {_fired(firing)}{run}: {reasons[0]}")
+            continue
+        page.add(f"    {_fired(firing)}{run}")
+        for number, reason in enumerate(firing.reasons, 1):
+            page.add(f"      output {number}: {reason}")
 
 
 def _fired(firing: Firing) -> str:

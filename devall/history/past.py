@@ -213,7 +213,7 @@ def find_past(logs: Path, name: str) -> Past:
     """
     if not logs.is_dir():
         raise UsageError(
-            f"there is no folder of runs {logs}",
+            f"there is no folder {logs}, and so no run {name}",
             hint="name the folder of the runs with --logs-dir, or set DEVALL_LOGS_DIR",
         )
     known = all_past(logs)
