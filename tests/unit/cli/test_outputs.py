@@ -47,6 +47,8 @@ TOOLS = """
               - {type: mcp_local, required: false, config: {command: no-such-command}}
       edges: []
 """
+MINE = 'def add(a: int, b: int) -> int:\n    """The sum."""\n    return a + b\n'
+LITERAL = "graph: {start: A, nodes: [{id: A, type: literal, config: {content: x}}], edges: []}"
 WRONG = "graph: {start: B, nodes: [{id: A, type: passthrough, colour: red}], edges: []}"
 WITHOUT_RESULT = {"schema", "tools serve", "mcp serve"}
 """Commands that serve, or whose result is JSON anyway."""
@@ -159,10 +161,7 @@ def test_a_graph_is_as_its_schema_says(devall, write):
 
 
 def test_tools_are_as_their_schemas_say(devall, write):
-    write(
-        "functions/function_calling/mine.py",
-        'def add(a: int, b: int) -> int:\n    """The sum."""\n    return a + b\n',
-    )
+    write("functions/function_calling/mine.py", MINE)
     file = write("w.yaml", TOOLS)
     for more in ((), ("--connect",)):
         told = check("tools list", devall("tools", "list", file, "--json", *more, code=0).stdout)
@@ -174,40 +173,38 @@ def test_tools_are_as_their_schemas_say(devall, write):
     check("tools call", devall(*call, "[]", code=2).stdout)
 
 
-def test_what_looks_back_at_runs_is_as_its_schemas_say(devall, write):
-    write(
-        "functions/function_calling/mine.py",
-        'def add(a: int, b: int) -> int:\n    """The sum."""\n    return a + b\n',
-    )
-    file = write("w.yaml", POEM)
-    asked = write("h.yaml", HUMAN)
-    tools = write("t.yaml", TOOLS)
-    call = {"tool_calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}]}
-    replies = {"poet": ["ok", "never"], "critic": ["fine"], "m": [call, "3"]}
-    with ChatServer(replies) as server:
-        go = ("--task", "go", "--json", "--run-id")
-        for name, given in (("r1", file), ("r2", file), ("t", tools)):
-            devall("run", given, *go, name, env=server.env, code=0)
-        devall("run", asked, *go, "h", code=75)
-        check("resume", devall("resume", "h", "--answer", "H=yes", "--json", code=0).stdout)
-        check("replay", devall("replay", "t", "--json", env=server.env, code=0).stdout)
+def test_runs_that_were_kept_are_as_their_schemas_say(devall, write):
+    devall("run", write("w.yaml", LITERAL), "--run-id", "r", code=0)
+    devall("run", write("h.yaml", HUMAN), "--run-id", "h", code=75)
     told = check("runs list", devall("runs", "list", "--json", code=0).stdout)
-    assert {each["run_id"] for each in told["runs"]} == {"r1", "r2", "h", "t"}
-    for run in ("r1", "r2", "h", "t"):
+    assert {each["run_id"]: each["state"] for each in told["runs"]} == {
+        "r": "completed",
+        "h": "waiting",
+    }
+    for run in ("r", "h"):
         check("runs show", devall("runs", "show", run, "--json", code=0).stdout)
-        check("show", devall("show", run, "--json", code=0).stdout)
-    for node in ("H", "A", "S"):
-        run = {"H": "h"}.get(node, "r2")
-        check("why", devall("why", run, node, "--json", code=0).stdout)
-    told = check("show", devall("show", "t", "A", "--json", code=0).stdout)
-    assert told["visits"][0]["tool_calls"][0]["result"] == "3"
-    told = check("diff", devall("diff", "r1", "r2", "--json", "--all", code=1).stdout)
-    assert told["differences"]
-    lines = devall("runs", "tail", "r1", "--json", code=0).stdout.splitlines(keepends=True)
+    check("resume", devall("resume", "h", "--answer", "H=yes", "--json", code=0).stdout)
+    lines = devall("runs", "tail", "h", "--json", code=0).stdout.splitlines(keepends=True)
     assert [check("runs tail", line)["event"]["event"] for line in lines][-1] == "run_finished"
-    check("runs cancel", devall("runs", "cancel", "r1", "--json", code=0).stdout)
+    check("runs cancel", devall("runs", "cancel", "r", "--json", code=0).stdout)
     told = check("runs prune", devall("runs", "prune", "--keep", "1", "--yes", "--json").stdout)
-    assert [each["deleted"] for each in told["runs"]] == [True] * 3
+    assert [(each["run_id"], each["deleted"]) for each in told["runs"]] == [("r", True)]
+
+
+def test_what_looks_into_a_run_is_as_its_schemas_say(devall, write):
+    write("functions/function_calling/mine.py", MINE)
+    file = write("t.yaml", TOOLS)
+    call = {"tool_calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}]}
+    with ChatServer({"m": [call, "3", "no"]}) as server:
+        for run in ("a", "b"):
+            devall("run", file, "--task", "go", "--run-id", run, env=server.env, code=0)
+        check("replay", devall("replay", "a", "--json", env=server.env, code=0).stdout)
+    check("show", devall("show", "a", "--json", code=0).stdout)
+    told = check("show", devall("show", "a", "A", "--json", code=0).stdout)
+    assert told["visits"][0]["tool_calls"][0]["result"] == "3"
+    check("why", devall("why", "a", "A", "--json", code=0).stdout)
+    told = check("diff", devall("diff", "a", "b", "--json", "--all", code=1).stdout)
+    assert told["differences"]
     check("show", devall("show", "none", "--json", code=2).stdout)
 
 
