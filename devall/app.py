@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -338,7 +339,7 @@ async def replay(
                 id=name,
                 workflow=row.workflow,
                 task=row.task,
-                settings=row.settings,
+                settings=replace(started, replay_of=row.id).to_json(),
                 sources=loaded.texts,
                 nodes=digests(parts.plan, redactor.value),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +13,7 @@ from devall.graph.checked import load_workflow
 from devall.journal.base import StepRecord
 from devall.journal.reader import Reader
 from devall.journal.rows import RunRow
-from devall.loading.loader import LoadedWorkflow
+from devall.loading.loader import LoadedWorkflow, Recorded
 from devall.runs.settings import Settings, recorded
 
 
@@ -61,6 +61,7 @@ class KeptRun:
             variables=settings.variables_with(variables or {}),
             env_file=env_file or settings.env_file,
             functions_dir=settings.functions_dir,
+            recorded=Recorded(changes=settings.changes),
         )
         return cls(folder, row, settings, loaded)
 
@@ -82,11 +83,12 @@ class KeptRun:
         with Reader(folder) as reader:
             row = reader.run(run_id)
         settings = Settings.from_json(row.settings)
+        settings = replace(settings, changes={**settings.changes, **(changes or {})})
         loaded = load_workflow(
             row.workflow,
             variables=settings.variables,
             functions_dir=settings.functions_dir,
-            recorded=recorded(row.sources, settings, changes),
+            recorded=recorded(row.sources, settings),
         )
         return cls(folder, row, settings, loaded)
 

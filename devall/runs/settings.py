@@ -35,6 +35,10 @@ class Settings:
     """The variables of the environment and of `.env` that the files use."""
     limits: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """Bounds beside those of the file."""
+    changes: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Values of the file that are others for this run, by path."""
+    replay_of: str | None = None
+    """The run that this one replayed, some of its calls made anew."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """What `from_json` reads; paths are absolute."""
@@ -49,6 +53,8 @@ class Settings:
             "durability": self.durability,
             "environment": dict(self.environment),
             "limits": dict(self.limits),
+            "changes": dict(self.changes),
+            "replay_of": self.replay_of,
         }
 
     @classmethod
@@ -64,6 +70,8 @@ class Settings:
             durability=value["durability"],
             environment=value["environment"],
             limits=value.get("limits", {}),
+            changes=value.get("changes", {}),
+            replay_of=value.get("replay_of"),
         )
 
     def limits_with(self, given: Limits | None) -> Limits:
@@ -109,13 +117,9 @@ def recorded_environment(loaded: LoadedWorkflow) -> dict[str, str]:
     }
 
 
-def recorded(
-    sources: Mapping[str, str],
-    settings: Settings,
-    changes: Mapping[str, JsonValue] | None = None,
-) -> Recorded:
-    """The files and variables of a run as they were when it began, but for some changes."""
-    return Recorded(sources, settings.environment, changes or {})
+def recorded(sources: Mapping[str, str], settings: Settings) -> Recorded:
+    """The files and variables of a run as they were when it began."""
+    return Recorded(sources, settings.environment, settings.changes)
 
 
 def given_limits(limits: Limits | None) -> dict[str, JsonValue]:
