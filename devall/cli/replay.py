@@ -14,10 +14,12 @@ from devall.cli.inputs import answering_nodes, gather_answers, logs_folder, node
 from devall.cli.interruption import Interruption
 from devall.cli.questions import TerminalHuman, can_ask
 from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.streams import write_note
 from devall.cli.views import choose_view
 
 if TYPE_CHECKING:
     from devall.runs.kept import KeptRun
+    from devall.telemetry.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,20 @@ def _find_and_replay(options: ReplayOptions) -> int:
     return reporter.guard(work)
 
 
+def show_difference(recorded: Path, replayed: Path, redactor: Redactor) -> None:
+    """Show what came otherwise than in the recording."""
+    from devall.cli.diff import lines_of
+    from devall.history.difference import difference
+
+    found = difference(first=recorded, second=replayed)
+    if found.is_same:
+        write_note("nothing came otherwise than in the recording")
+        return
+    write_note("what came otherwise than in the recording:")
+    for line in lines_of(found, (recorded.name, replayed.name), every=True):
+        write_note(redactor.text(f"  {line}"))
+
+
 def _replay(options: ReplayOptions, kept: KeptRun, reports: Reports) -> int:
     from devall.app import redactor_of, replay
 
@@ -87,6 +103,8 @@ def _replay(options: ReplayOptions, kept: KeptRun, reports: Reports) -> int:
     finally:
         view.close()
     reports.finish(result, kept.loaded, redactor)
+    if result.logs_dir is not None and not options.quiet:
+        show_difference(kept.folder / kept.row.id, result.logs_dir, redactor)
     is_kept = bool(options.live) or result.status == "waiting"
     conclusion = Conclusion(options.as_json, options.quiet, options.debug, redactor, is_kept)
     return conclusion.write(result, reports.problems)

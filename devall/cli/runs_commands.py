@@ -69,6 +69,18 @@ Runs that are alive are never deleted. Without --older-than and --keep, those
 go that ended more than 30 days ago. Ages: 90m, 12h, 30d, 2w.
 """
 
+ANSWER_EXAMPLES = """Examples:
+
+\b
+  devall runs answer last reviewer=accept
+  devall runs answer last /ask@1/unit:1=yes /ask@1/unit:2=no
+  $(devall runs answer last reviewer=accept)
+
+\b
+The answers are kept; printed is the command that goes on with the run. A
+question goes by its node, or by its id where a node has asked several.
+"""
+
 runs_app = typer.Typer(
     help="The runs of a folder: list them, look at one, end one, delete old ones.",
     epilog=RUNS_EXAMPLES,
@@ -135,6 +147,21 @@ def runs_tail(
     return execute(
         TailOptions(run=run, follow=follow, logs_dir=logs_dir, as_json=as_json, debug=debug)
     )
+
+
+@runs_app.command("answer", epilog=ANSWER_EXAMPLES)
+def runs_answer(
+    run: RunId,
+    answers: Annotated[
+        list[str], typer.Argument(metavar="NODE=TEXT", help="An answer to an open question.")
+    ],
+    logs_dir: LogsDir = None,
+    debug: Debug = False,
+) -> int:
+    """Answer the open questions of a run that waits."""
+    from devall.cli.resume import answer
+
+    return answer(run, answers, logs_dir, debug=debug)
 
 
 @runs_app.command("cancel", epilog=CANCEL_EXAMPLES)

@@ -147,6 +147,9 @@ def test_a_live_node_is_asked_anew_and_what_comes_before_is_free(recorded, deval
             "archive": 1,
         }
         assert server.calls["critic"][0]["messages"][0]["content"] == "Be mild."
+    assert "what came otherwise than in the recording" in done.stderr
+    assert "-fine" in done.stderr
+    assert "+grand" in done.stderr
     assert (workspace / "started").read_text() == "x"
     # It is a run of its own, which can be replayed in turn.
     assert devall("replay", "last", code=0).stdout == "grand\n"
