@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
@@ -168,8 +168,10 @@ def reply(body):
 NURSERY = """
     import gc, json, os, sys
 
-    import fastmcp, mcp.client.stdio, openai.resources.chat, devall.app, devall.journal.sqlite
-    import devall.cli.resume, devall.cli.run, devall.tools.manager, devall.tools.mcp.pool
+    import fastmcp.client.transports, genai_prices, httpcore2, jsonschema, networkx
+    import openai.resources.chat, rich.traceback, structlog
+    import devall.app, devall.cli.resume, devall.cli.run, devall.history.past
+    import devall.journal.sqlite, devall.models.openai, devall.tools.manager, devall.tools.mcp.oauth
     from devall.__main__ import main
 
     gc.freeze()
@@ -206,9 +208,9 @@ class Nursery:
             stdout=subprocess.PIPE,
             encoding="utf-8",
         )
-        assert self._line() == "ready"
 
     def __enter__(self) -> Self:
+        assert self._line() == "ready"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -378,20 +380,18 @@ def test_runs_that_are_killed_at_any_moment_end_as_if_nothing_had_happened(tmp_p
     """Takes a minute: some hundred processes, at moments of which none is better than another."""
     numbers = iter(range(KILLED_RUNS))
 
-    def some() -> list[tuple[Trial, str]]:
-        with Nursery() as nursery:
-            return [
-                tried(nursery, tmp_path / f"run-{number}", random.Random(number), whole)
-                for number in numbers
-            ]
-
-    with Nursery() as nursery:
-        answer, whole = in_peace(nursery, tmp_path / "peace")
-    assert max(whole.values()) == 1, "the replies do not tell requests apart"
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = [
-            each for some in [pool.submit(some) for _ in range(AT_ONCE)] for each in some.result()
+    def some(nursery: Nursery) -> list[tuple[Trial, str]]:
+        return [
+            tried(nursery, tmp_path / f"run-{number}", random.Random(number), whole)
+            for number in numbers
         ]
+
+    with ExitStack() as stack:
+        nurseries = [stack.enter_context(Nursery()) for _ in range(AT_ONCE)]
+        answer, whole = in_peace(nurseries[0], tmp_path / "peace")
+        assert max(whole.values()) == 1, "the replies do not tell requests apart"
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = [each for several in pool.map(some, nurseries) for each in several]
     for trial, out in found:
         assert out == answer
         effects = trial.effects()
