@@ -34,7 +34,7 @@ from devall.nodes.task import Attachment, task_message
 from devall.runs.kept import KeptRun
 from devall.runs.lost import lost_attempts
 from devall.runs.parts import Parts
-from devall.runs.questions import answer_open, fits, question_id
+from devall.runs.questions import answer_open, fits, has_doubts, question_id
 from devall.runs.session import Session, carry_out, undisturbed
 from devall.runs.settings import (
     Answers,
@@ -132,9 +132,9 @@ async def run(
         parts = Parts(loaded, overrides, functions_dir, ex_tools)
         source = await parts.checked(stack, model_source, answers or ())
         name, folder = stack.enter_context(run_folder(run_id, logs_dir))
-        workspace = Workspace(folder)
-        first = task_message(task, attachments, workspace)
         redactor = redactor_of(loaded)
+        workspace = Workspace(folder, redactor.data)
+        first = task_message(task, attachments, workspace)
         steps: Journal
         if journal is not None and not isinstance(journal, str):
             steps = journal
@@ -257,7 +257,7 @@ async def resume(
                 loaded=loaded,
                 plan=parts.plan.tightened(started.limits_with(limits)),
                 task=from_json(row.task),
-                workspace=Workspace(private_folder(folder / row.id)),
+                workspace=Workspace(private_folder(folder / row.id), redactor.data),
                 kept=folder / row.id,
                 journal=journal,
                 models=source,
@@ -268,7 +268,7 @@ async def resume(
                 extra=parts.extra,
                 on_event=on_event,
                 cuts=Cuts(journal.cuts),
-                in_doubt=in_doubt,
+                in_doubt=in_doubt or ("ask" if has_doubts(journal) else None),
                 lost=lost_attempts(folder / row.id),
                 resumed=RunResumed(
                     run_id=row.id,
@@ -354,7 +354,7 @@ async def replay(
                 loaded=loaded,
                 plan=parts.plan.tightened(started.limits_with(limits)),
                 task=from_json(row.task),
-                workspace=Workspace(folder),
+                workspace=Workspace(folder, redactor.data),
                 kept=folder if live else None,
                 journal=Recording(kept.steps(), into, end),
                 models=source,

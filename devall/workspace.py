@@ -20,7 +20,7 @@ import shutil
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,8 +140,15 @@ class Workspace:
     Folders are private to the user and made when they are first used.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, redact: Callable[[bytes], bytes] | None = None) -> None:
+        """A workspace; nothing is made yet.
+
+        Args:
+            root: The run's folder.
+            redact: Takes secrets out of attachments before they are written.
+        """
         self.root = root
+        self._redact = redact
 
     @property
     def files(self) -> Path:
@@ -189,6 +196,8 @@ class Workspace:
 
     def save_attachment(self, data: bytes, mime_type: str, name: str = "") -> MediaPart:
         """Keep binary data, once for each content; the part that stands for it."""
+        if self._redact is not None:
+            data = self._redact(data)
         suffix = mimetypes.guess_extension(mime_type) or Path(name).suffix or ".bin"
         file_name = hashlib.sha256(data).hexdigest() + suffix
         place = self.attachments / file_name

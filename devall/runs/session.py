@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from devall.config.tools import InDoubt
-from devall.core.errors import JournalError, RunCancelled
-from devall.core.events import Event, RunFinished, RunStarted, Sink, Warned
+from devall.core.errors import JournalError, RunCancelled, RunTakenOver
+from devall.core.events import Event, NodeFailed, RunFinished, RunStarted, Sink, Warned
 from devall.core.messages import Message
-from devall.core.outcome import COMPLETED, Outcome, outcome_of
+from devall.core.outcome import COMPLETED, ErrorReport, Outcome, outcome_of
 from devall.core.ports import HumanChannel
 from devall.edges.rules import rule_of
 from devall.engine.answer import Answer, find_answer
@@ -218,6 +218,8 @@ def _assemble(session: Session, crew: Crew, plan: Plan, prefix: str) -> Parts:
 
 
 def _redacted(outcome: Outcome, redactor: Redactor) -> Outcome:
+    waiting = tuple((path, redactor.text(question)) for path, question in outcome.waiting)
+    outcome = replace(outcome, waiting=waiting)
     error = outcome.error
     if error is None:
         return outcome
@@ -237,12 +239,38 @@ async def undisturbed(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         raise
 
 
+class _UntilTakenOver:
+    """A sink in the run's folder, which is another process's once that one has taken over."""
+
+    def __init__(self, sink: RunLog | LogLines) -> None:
+        self._sink = sink
+        self.__name__ = type(sink).__name__  # said where it fails
+        self._is_ours = True
+
+    def __call__(self, event: Event, /) -> None:
+        match event:
+            case NodeFailed(code=RunTakenOver.code):
+                self._is_ours = False
+            case RunFinished(outcome=Outcome(error=ErrorReport(code=RunTakenOver.code))):
+                self._is_ours = False
+            case _:
+                pass
+        if self._is_ours:
+            self._sink(event)
+
+    def close(self) -> None:
+        """Close the sink."""
+        self._sink.close()
+
+
 def _sinks(session: Session) -> FanOut:
     sinks = FanOut()
     if session.kept is not None:
-        sinks.add(RunLog(session.kept, session.redactor, hidden=tuple(_hidden(session.plan))))
+        log = RunLog(session.kept, session.redactor, hidden=tuple(_hidden(session.plan)))
+        sinks.add(_UntilTakenOver(log))
         level = session.plan.graph.log_level
-        sinks.add(LogLines.to_file(session.kept, level=level, redactor=session.redactor))
+        lines = LogLines.to_file(session.kept, level=level, redactor=session.redactor)
+        sinks.add(_UntilTakenOver(lines))
     if session.on_event is not None:
         sinks.add(session.on_event)
     return sinks

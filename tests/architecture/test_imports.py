@@ -21,7 +21,7 @@ DOORS = {
     "openai": ["models/openai*.py"],
     "fastmcp": ["tools/mcp/*.py", "tools/serve*"],
     "mcp": ["tools/mcp/*.py", "tools/serve*"],
-    "key_value": ["tools/mcp/oauth.py"],
+    "key_value": ["tools/mcp/tokens.py"],
     "mcp_types": ["tools/mcp/*.py", "tools/serve*"],
     "httpx2": ["models/openai*.py", "tools/mcp/*.py"],
     "genai_prices": ["models/prices.py"],

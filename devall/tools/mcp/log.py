@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 from collections import deque
 from collections.abc import Callable
@@ -48,7 +49,8 @@ class ServerLog:
             with contextlib.suppress(OSError):
                 if self._file is None:
                     private_folder(self._path.parent)
-                    self._file = self._path.open("ab", buffering=0)
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                    self._file = os.fdopen(os.open(self._path, flags, 0o600), "ab", buffering=0)
                 self._file.write(shown.encode("utf-8", "replace") + b"\n")
 
     async def wait_for(self, pattern: str) -> None:
