@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from devall.core.errors import ToolArguments
+from devall.core.errors import AnswerNeeded, ToolArguments
 from devall.core.events import ToolCallFinished, ToolCallStarted
 from devall.core.messages import (
     NOTHING,
@@ -95,6 +95,7 @@ class Calls:
         Raises:
             LimitReached: a bound on tool calls was reached; the calls that had begun before
                 were finished first.
+            AnswerNeeded: some of them wait for humans; the others were finished.
         """
         gate = asyncio.Semaphore(self.at_once)
         is_stopped = False
@@ -112,9 +113,12 @@ class Calls:
                     raise
 
         found = await asyncio.gather(*map(one, calls), return_exceptions=True)
+        needs = [result for result in found if isinstance(result, AnswerNeeded)]
         for result in found:
-            if isinstance(result, BaseException):
+            if isinstance(result, BaseException) and not isinstance(result, AnswerNeeded):
                 raise result
+        if needs:
+            raise AnswerNeeded([question for need in needs for question in need.questions])
         return tuple(result for result in found if isinstance(result, Message))
 
     async def _step(self, turn: int, call: ToolCall) -> Message:

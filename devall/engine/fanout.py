@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
 from devall.config.edges import Dynamic
+from devall.core.errors import AnswerNeeded
 from devall.core.messages import Message, as_input
 from devall.core.ports import NodeResult
 from devall.engine.splitting import split_messages
@@ -70,12 +71,23 @@ async def _reduce(
 async def _side_by_side(
     room: asyncio.Semaphore, run_unit: RunUnit, layer: int, inputs: Sequence[Sequence[Message]]
 ) -> list[NodeResult]:
-    """All units of a layer; the first failure cancels the rest."""
+    """All units of a layer; the first failure cancels the rest.
 
-    async def one(number: int, seen: Sequence[Message]) -> NodeResult:
+    Raises:
+        AnswerNeeded: some wait for humans, and the others have run.
+    """
+
+    async def one(number: int, seen: Sequence[Message]) -> NodeResult | AnswerNeeded:
         async with room:
-            return await run_unit(layer, number, seen)
+            try:
+                return await run_unit(layer, number, seen)
+            except AnswerNeeded as need:
+                return need
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(at + 1, seen)) for at, seen in enumerate(inputs)]
-    return [task.result() for task in tasks]
+    found = [task.result() for task in tasks]
+    needs = [each for each in found if isinstance(each, AnswerNeeded)]
+    if needs:
+        raise AnswerNeeded([question for need in needs for question in need.questions])
+    return [each for each in found if isinstance(each, NodeResult)]

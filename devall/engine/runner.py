@@ -13,6 +13,7 @@ from typing import assert_never, cast
 from devall.config.nodes import LoopCounterNode
 from devall.core.errors import (
     AnswerNeeded,
+    JournalError,
     LimitReached,
     NodeError,
     NodeTimeout,
@@ -350,7 +351,7 @@ class GraphRun:
 
     def _is_continued(self, node: PlanNode, scope: NodeScope, cause: BaseException) -> bool:
         """Whether the run goes on without the node: not where a bound of more than it is met."""
-        if node.config.on_error != "continue":
+        if node.config.on_error != "continue" or isinstance(cause, JournalError):
             return False
         if not isinstance(cause, LimitReached):
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -66,3 +67,15 @@ class Pieces:
         place = private_folder(self.folder / FOLDER) / name
         if not place.exists():
             write_private(place, data, sync=sync)
+            if sync:
+                _sync_folder(place.parent)
+                _sync_folder(self.folder)
+
+
+def _sync_folder(place: Path) -> None:
+    """Have the names in a folder outlive a power cut."""
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

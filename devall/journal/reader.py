@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ from devall.journal.base import StepRecord
 from devall.journal.payloads import unpack
 from devall.journal.pieces import Pieces
 from devall.journal.rows import RunRow, StepRow, cuts_of, digests_of, runs_of, steps_of
-from devall.journal.schema import VERSION
+from devall.journal.schema import BUSY_SECONDS, VERSION, migrate
 
 FILE_NAME = "devall.db"
 """Of the journal, in the folder of all runs."""
@@ -38,20 +38,22 @@ class Reader(AbstractContextManager["Reader"]):
                 f"there is no journal {file}",
                 hint="name the folder of the runs with --logs-dir, or set DEVALL_LOGS_DIR",
             )
+        place = f"file:{quote(str(file))}?mode=ro"
         try:
-            self._database = sqlite3.connect(
-                f"file:{quote(str(file))}?mode=ro", uri=True, isolation_level=None, timeout=10
-            )
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
+            with ExitStack() as stack:
+                self._database = stack.enter_context(
+                    closing(
+                        sqlite3.connect(place, uri=True, isolation_level=None, timeout=BUSY_SECONDS)
+                    )
+                )
+                if self._database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                    _bring_up_to_date(file)
+                stack.pop_all()
         except sqlite3.Error as error:
-            raise SetupError(f"the journal {file} cannot be read: {error}") from error
-        if version != VERSION:
-            self._database.close()
             raise SetupError(
-                f"the journal {file} has schema version {version}; this devall knows {VERSION}",
-                hint="a newer one needs the devall that wrote it; an older one is brought up to"
-                " date by the next `devall run`",
-            )
+                f"the journal {file} cannot be read: {error}",
+                hint="name another folder of runs with --logs-dir, or set DEVALL_LOGS_DIR",
+            ) from error
 
     def __exit__(
         self,
@@ -131,3 +133,14 @@ class Reader(AbstractContextManager["Reader"]):
             row.at,
             row.epoch,
         )
+
+
+def _bring_up_to_date(file: Path) -> None:
+    """Migrate a file that an older devall wrote.
+
+    Raises:
+        SetupError: a newer one wrote it.
+        sqlite3.Error: it cannot be written, or is no database.
+    """
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=BUSY_SECONDS)) as database:
+        migrate(database, str(file))

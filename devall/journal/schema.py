@@ -6,6 +6,9 @@ import sqlite3
 
 from devall.core.errors import SetupError
 
+BUSY_SECONDS = 10.0
+"""How long another process's commit is waited for."""
+
 MIGRATIONS = (
     """
     CREATE TABLE runs(

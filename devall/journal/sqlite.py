@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from devall.core.errors import RunTakenOver, UsageError
+from devall.core.errors import RunError, RunTakenOver, UsageError
+from devall.core.ids import node_of
 from devall.core.messages import JsonValue
 from devall.core.ports import StepKind
 from devall.journal.base import Step, StepRecord
@@ -34,6 +35,7 @@ from devall.journal.rows import (
     runs_of,
     steps_of,
 )
+from devall.journal.schema import BUSY_SECONDS
 from devall.journal.writer import Writer
 from devall.workspace import private_folder
 
@@ -63,12 +65,14 @@ class SqliteStore:
     """All runs of one folder."""
 
     file: Path
+    busy_seconds: float = BUSY_SECONDS
+    """How long another process's commit is waited for."""
     _writer: Writer = field(init=False)
     _held: dict[int, int] = field(default_factory=dict[int, int])
     """Epochs by run, of the runs that this process writes."""
 
     def __post_init__(self) -> None:
-        self._writer = Writer(self.file, self._renew)
+        self._writer = Writer(self.file, self._renew, self.busy_seconds)
 
     @property
     def folder(self) -> Path:
@@ -291,7 +295,7 @@ class SqliteJournal:
             or row.state in {"void", "failed"}
         ):
             return None
-        value = unpack(row.value, self._read_piece) if row.state == "done" else None
+        value = self._value(row) if row.state == "done" else None
         return StepRecord(
             row.key, row.kind, row.fingerprint, value, row.state, epoch=row.epoch, at=row.at
         )
@@ -386,6 +390,16 @@ class SqliteJournal:
 
         await self.store.write(self, job)
         self._pieces.note(new)
+
+    def _value(self, row: StepRow) -> JsonValue:
+        try:
+            return unpack(row.value, self._read_piece)
+        except (OSError, LookupError, ValueError, sqlite3.Error) as error:
+            raise RunError(
+                f"what {row.key} gave cannot be read back from {self.store.file}: {error}",
+                hint=f"it is lost; `devall resume {self.run_id} --from {node_of(row.key)}` does it"
+                " anew, and what follows",
+            ) from error
 
     def _read_piece(self, name: str) -> str:
         if self._reading is None:

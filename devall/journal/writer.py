@@ -14,10 +14,8 @@ from typing import Any, TypeVar, cast
 
 from devall.core.errors import DevallError, JournalError, SetupError
 from devall.journal.owner import RENEWAL
-from devall.journal.schema import migrate
+from devall.journal.schema import BUSY_SECONDS, migrate
 
-BUSY_SECONDS = 10.0
-"""How long another process's commit is waited for."""
 MOST_AT_ONCE = 1000
 """Jobs that share a commit."""
 
@@ -37,14 +35,16 @@ class _Task:
 class Writer:
     """Owns the connection to a file, from `open` to `aclose`."""
 
-    def __init__(self, file: Path, renew: Job[None]) -> None:
+    def __init__(self, file: Path, renew: Job[None], busy_seconds: float = BUSY_SECONDS) -> None:
         """Nothing is opened yet.
 
         Args:
             file: The database.
             renew: Done every `RENEWAL` seconds, with or without other work.
+            busy_seconds: How long another process's commit is waited for.
         """
         self._file = file
+        self._busy_seconds = busy_seconds
         self._renew = renew
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="devall-journal", daemon=True)
@@ -61,7 +61,10 @@ class Writer:
         try:
             self._file.touch(mode=0o600)
             database = sqlite3.connect(
-                self._file, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS
+                self._file,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=self._busy_seconds,
             )
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA foreign_keys = ON")
@@ -135,15 +138,16 @@ class Writer:
                     results.append((task, task.job(database), None))
                 except DevallError as error:
                     results.append((task, None, error))
+                except (OSError, TypeError, ValueError, LookupError) as error:
+                    # A value that is no JSON, a file of its own that cannot be written.
+                    results.append((task, None, self._failure(error)))
             if renew:
                 self._renew(database)
             database.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - the thread must not end: each task is told
             if database.in_transaction:
                 database.execute("ROLLBACK")
-            failure = JournalError(str(self._file), str(error) or type(error).__name__)
-            failure.__cause__ = error
-            results = [(task, None, failure) for task in batch]
+            results = [(task, None, self._failure(error)) for task in batch]
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Task, Any, BaseException | None]]]
         by_loop = {}
         for each in results:
@@ -153,6 +157,11 @@ class Writer:
                 loop.call_soon_threadsafe(_tell, told)
             except RuntimeError:  # the loop is closed: nobody waits any more
                 continue
+
+    def _failure(self, error: Exception) -> JournalError:
+        failure = JournalError(str(self._file), str(error) or type(error).__name__)
+        failure.__cause__ = error
+        return failure
 
     def _synchronize(self, *, full: bool) -> None:
         wanted = "FULL" if full else "NORMAL"

@@ -49,6 +49,12 @@ def fits(name: str, key: str) -> bool:
     return name in {node, node.rpartition("/")[2]}
 
 
+def has_doubts(journal: SqliteJournal) -> bool:
+    """Whether a human was asked about a call in doubt: the answer decides, and no policy."""
+    keys = (*journal.open_questions(), *journal.done("human"))
+    return any("/ask:doubt:" in key for key in keys)
+
+
 def question_id(key: str) -> str:
     """How a question is called, from the key of its step."""
     return key.removesuffix("/answer")
