@@ -113,7 +113,8 @@ def _totals(result: RunResult) -> str:
         at_least = "at least " if usage.unknown_calls else ""
         parts.append(f"{at_least}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
     if usage.usd != 0 or usage.unpriced_calls:
-        parts.append(money(usage))
+        unpriced = [name for name, of in result.usage_by_model.items() if of.unpriced_calls]
+        parts.append(money(usage, unpriced))
     if result.logs_dir is not None:
         parts.append(f"logs: {result.logs_dir}")
     return " · ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,7 @@ def _overview(page: Page, past: Past, story: Story) -> None:
         page.add("task:")
         page.text(past.task)
     rows = [["#", "node", "status", "time", "model calls", "tool calls", "tokens", "it said"]]
+    times = Counter(visit.name for visit in story.visits.values())
     for number, visit in enumerate(story.visits.values(), 1):
         seconds = story.seconds(visit)
         tokens = _tokens_of(visit)
@@ -125,7 +127,7 @@ def _overview(page: Page, past: Past, story: Story) -> None:
         rows.append(
             [
                 str(number),
-                one_line(visit.name, 60),
+                one_line(visit.name if times[visit.name] == 1 else visit.path, 60),
                 story.status(visit),
                 "" if seconds is None else duration(seconds),
                 str(len(visit.calls) or ""),

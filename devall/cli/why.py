@@ -52,7 +52,9 @@ def _execute(options: WhyOptions) -> int:
     nodes, number = named(options.node, known)
     verdicts = Verdicts(past.steps(lambda _, kind: kind == "edge"))
     explainer = Explainer(story, plan, verdicts, past.state == "running")
-    found = [each for node in nodes for each in explainer.explain(node)]
+    is_whole = options.full or options.as_json or number is not None
+    newest = None if is_whole else _MOST_RUNS
+    found = [each for node in nodes for each in explainer.explain(node, newest)]
     if number is not None:
         found = [_only(each, number) for each in found]
         if not any(each.causes for each in found):
@@ -123,7 +125,7 @@ def _write(page: Page, told: Explanation) -> None:
         triggers = ", ".join(cause.triggers) or "nothing that is known"
         page.add(f"  run {cause.visit.number}{rounds}: triggered by {triggers}")
         if cause.waited_for:
-            page.add(f"    before it were settled: {', '.join(cause.waited_for)}")
+            page.add(f"    waited for: {', '.join(cause.waited_for)}")
     if told.edges:
         page.add("edges into it:")
     for edge in told.edges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -179,13 +180,14 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def money(usage: Usage) -> str:
-    """What it cost: `$0.012`, `at least $0.012`, `cost unknown`."""
+def money(usage: Usage, unpriced: Sequence[str] = ()) -> str:
+    """What it cost: `$0.012`, `at least $0.012`, `cost unknown (no price for m)`."""
+    named = f" (no price for {', '.join(unpriced)})" if unpriced else ""
     if usage.usd is None:
-        return "cost unknown"
+        return f"cost unknown{named}"
     digits = 2 if usage.usd >= 1 or not usage.usd else 4 if usage.usd >= 0.001 else 6
     at_least = "at least " if usage.unpriced_calls else ""
-    return f"{at_least}${usage.usd:,.{digits}f}"
+    return f"{at_least}${usage.usd:,.{digits}f}{named}"
 
 
 def _json(value: JsonValue) -> str:

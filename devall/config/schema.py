@@ -25,9 +25,14 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def json_schema() -> Schema:
     """The JSON Schema of a workflow file, for editors and checkers."""
-    schema = Workflow.model_json_schema(by_alias=True, schema_generator=_Generator)
-    found: Schema = {"$schema": DIALECT} | schema | {"title": "DevAll workflow"}
-    definitions: dict[str, Schema] = found["$defs"]
+    return schema_of(Workflow, "DevAll workflow")
+
+
+def schema_of(model: type[ConfigModel], title: str) -> Schema:
+    """The JSON Schema of a file that is written as a model has it."""
+    schema = model.model_json_schema(by_alias=True, schema_generator=_Generator)
+    found: Schema = {"$schema": DIALECT} | schema | {"title": title}
+    definitions: dict[str, Schema] = found.get("$defs", {})
     for source, config in _short_forms(definitions):
         source["required"] = [name for name in source["required"] if name != "config"]
         for name, value in config["properties"].items():
@@ -41,7 +46,7 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """The docstring under each field of a model, the inherited ones included."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        if cls.__module__.startswith("devall.config.") and issubclass(cls, BaseModel):
+        if cls.__module__.startswith("devall.") and issubclass(cls, BaseModel):
             found |= _docstrings(cls.__module__).get(cls.__name__, {})
     return found
 
@@ -81,6 +86,8 @@ class _Generator(GenerateJsonSchema):
 def _short_forms(definitions: dict[str, Schema]) -> Iterator[tuple[Schema, Schema]]:
     """The sources of tools whose settings may stand beside `type`, with these settings."""
     for model in SourceBase.__subclasses__():
+        if model.__name__ not in definitions:
+            continue
         config: Any = model.model_fields["config"].annotation
         yield definitions[model.__name__], definitions[config.__name__]
 

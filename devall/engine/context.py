@@ -136,11 +136,10 @@ class NodeScope:
             usd = price(event.provider, event.answered_by, event.usage)
         if usd is not None:
             return replace(event, usd=usd)
-        if event.model not in self.run.unpriced:
+        bounded = any(meter.limits.max_usd is not None for meter in self.meters)
+        if bounded and event.model not in self.run.unpriced:
             self.run.unpriced.add(event.model)
-            text = f"model {event.model}: its price is unknown, its calls are in no sum of costs"
-            if any(meter.limits.max_usd is not None for meter in self.meters):
-                text += ", and `max_usd` cannot hold for it"
+            text = f"model {event.model}: its price is unknown, `max_usd` cannot hold for it"
             self.run.emit(Warned(path=self.path, code="unknown_price", message=text))
         return event
 

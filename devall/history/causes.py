@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from devall.core.events import EdgeFired, Event, LoopLeft, LoopRound, NodeSkipped, NodeStarted
+from devall.core.events import (
+    EdgeFired,
+    Event,
+    LoopLeft,
+    LoopRound,
+    NodeFinished,
+    NodeSkipped,
+    NodeStarted,
+)
 from devall.core.messages import Message
 from devall.graph.model import Plan, PlanEdge
 from devall.history.story import Story, Visit, VisitStatus
@@ -83,13 +91,19 @@ class Explainer:
     verdicts: Verdicts
     is_alive: bool = False
 
-    def explain(self, node: str) -> list[Explanation]:
-        """Why the node fared as it did, for each run of the graph that it is in."""
+    def explain(self, node: str, newest: int | None = None) -> list[Explanation]:
+        """Why the node fared as it did, for each run of the graph that it is in.
+
+        Args:
+            node: Its name.
+            newest: Only for so many runs of the graph, the newest ones; None = all.
+        """
         plan, prefix = self._plan_of(node)
         if plan is None:
             return []
         local = node.removeprefix(prefix)
         graphs = self._graphs(prefix)
+        graphs = graphs if newest is None else graphs[-newest:]
         return [self._explain(node, local, prefix, graph, plan) for graph in graphs]
 
     def _plan_of(self, node: str) -> tuple[Plan | None, str]:
@@ -130,9 +144,7 @@ class Explainer:
         )
         causes = tuple(self._causes(visits, index, plan, prefix))
         ran = [cause for cause in causes if not cause.visit.is_idle]
-        is_skipped = bool(causes) or any(
-            each.node == node and each.path == graph for each in self.story.skipped
-        )
+        is_skipped = bool(causes) or self._is_skipped(node, graph)
         fate: Fate = "ran" if ran else "skipped" if is_skipped else "not run"
         loops = tuple(self._loop_ends(local, graph, plan, prefix))
         return Explanation(
@@ -209,8 +221,20 @@ class Explainer:
     def _state(self, node: str, graph: str, visits: list[Visit]) -> str:
         if visits:
             return _STATES[self.story.status(visits[-1])]
-        skipped = any(each.node == node and each.path == graph for each in self.story.skipped)
-        return "skipped" if skipped else "has not run"
+        return "skipped" if self._is_skipped(node, graph) else "has not run"
+
+    def _is_skipped(self, node: str, graph: str) -> bool:
+        """Whether a node that has not run in a graph's run never will.
+
+        Where a node ran in another run of the graph, no event says that it was skipped.
+        """
+        if any(each.node == node and each.path == graph for each in self.story.skipped):
+            return True
+        if not graph:
+            end = self.story.finished
+            return end is not None and end.outcome.status == "completed"
+        owner = self.story.visit_of(graph)
+        return owner is not None and isinstance(owner.ended, NodeFinished)
 
     def _firing(self, visit: Visit, edge: PlanEdge) -> Firing | None:
         """What became of the edge when a run of its source was over; None: it is not."""

@@ -46,12 +46,12 @@ class Verdicts:
                 parts.append(_keywords(config))
         match edge.config.process:
             case RegexExtract(config=config) if config.on_no_match == "drop":
-                parts.append(f"and regex_extract /{config.pattern}/ must match")
+                parts.append(f"regex_extract /{config.pattern}/ must match")
             case FunctionProcess(config=config):
                 parts.append(f"processed by function {config.name}")
             case _:
                 pass
-        return " ".join(parts)
+        return "; ".join(parts)
 
     def reason(
         self, edge: PlanEdge, path: str, output: int, message: Message, fired: int, outputs: int

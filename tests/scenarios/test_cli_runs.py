@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -38,6 +39,14 @@ def started(workspace, *arguments, env=None) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
+
+
+def until(process: subprocess.Popen[str], words: str) -> None:
+    """Read what a command prints up to a line with these words."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    while words not in (line := process.stdout.readline()):
+        assert line, f"{words!r} was not printed; {process.stderr.read()}"
 
 
 @pytest.fixture
@@ -126,10 +135,7 @@ def test_a_live_run_is_not_pruned(devall, live, workspace):
 
 def test_tail_follows_a_run_to_its_end(devall, live, workspace):
     tail = started(workspace, "runs", "tail", "live", "--follow")
-    assert tail.stdout is not None
-    lines = [tail.stdout.readline()]
-    while "B: slow is asked" not in lines[-1]:
-        lines.append(tail.stdout.readline())
+    until(tail, "B: slow is asked")
     live.send_signal(signal.SIGTERM)
     out, err = tail.communicate(timeout=15)
     assert out.endswith("run live: cancelled\n")
@@ -139,9 +145,7 @@ def test_tail_follows_a_run_to_its_end(devall, live, workspace):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_tail_and_not_the_run(devall, live, workspace, number, code):
     tail = started(workspace, "runs", "tail", "live", "--follow")
-    assert tail.stdout is not None
-    while "B: slow is asked" not in tail.stdout.readline():
-        pass
+    until(tail, "B: slow is asked")
     tail.send_signal(number)
     began = time.monotonic()
     _, err = tail.communicate(timeout=10)
@@ -161,3 +165,55 @@ def test_a_reader_of_tail_that_has_gone_is_quiet(live, workspace):
         check=False,
     )
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_long_texts_are_cut_on_a_terminal_unless_they_are_wanted_whole(devall, write, workspace):
+    text = "\\n".join(f"line {at}" for at in range(100))
+    file = write(
+        "long.yaml",
+        f"""
+        graph:
+          start: A
+          nodes: [{{id: A, type: literal, config: {{content: "{text}"}}}}]
+          edges: []
+        """,
+    )
+    devall("run", file, "--run-id", "long", code=0)
+    shown = on_terminal(workspace, "show", "long", "A")
+    assert "line 29" in shown
+    assert "line 30" not in shown
+    assert "… 70 more lines (--full shows all)" in shown
+    assert "line 99" in on_terminal(workspace, "show", "long", "A", "--full")
+    assert "line 99" in devall("show", "long", "A", code=0).stdout
+
+
+def test_control_characters_of_a_model_do_not_reach_the_terminal(devall, write, workspace):
+    file = write("w.yaml", AGENTS)
+    with ChatServer({"quick": ["red \x1b[31mtext\x07"], "slow": ["done"]}) as server:
+        for name, value in server.env.items():
+            os.environ[name] = value
+        try:
+            devall("run", file, "--task", "hi", "--run-id", "r", code=0)
+        finally:
+            for name in server.env:
+                del os.environ[name]
+    for arguments in (("show", "r"), ("show", "r", "A"), ("runs", "tail", "r")):
+        shown = on_terminal(workspace, *arguments)
+        assert "red text" in shown
+        assert "\x1b" not in shown
+
+
+def on_terminal(workspace, *arguments) -> str:
+    """What a person sees of the command."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command(arguments), cwd=workspace, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # nobody is at its other end any more
+        while piece := os.read(ours, 65536):
+            seen += piece
+    os.close(ours)
+    assert process.wait(10) == 0
+    return seen.decode()

@@ -367,12 +367,16 @@ async def test_usage_is_summed_by_node_and_by_model_subgraphs_and_retries_includ
     assert found["usage_by_node"]["S/X"]["input_tokens"] == 50
 
 
-async def test_a_model_of_unknown_price_is_named_once_and_its_cost_is_null(use) -> None:
+@pytest.mark.parametrize(("limits", "warnings"), [({}, 0), ({"max_usd": 1}, 1)])
+async def test_a_model_of_unknown_price_costs_null_and_is_warned_of_where_money_is_bounded(
+    use, limits, warnings
+) -> None:
     async with ChatServer() as server:
         use(server)
-        file = workflow([agent("A", "nobodys"), agent("B", "nobodys")], ["A -> B"])
+        nodes = [agent("A", "nobodys"), agent("B", "nobodys")]
+        file = workflow(nodes, ["A -> B"], limits=limits)
         result = await devall.run(file, task="x")
-    assert len([text for text in result.warnings if "price" in text]) == 1
+    assert len([text for text in result.warnings if "price" in text]) == warnings
     assert result.to_json()["usage"]["usd"] is None
     assert result.to_json()["usage_by_model"]["nobodys"]["usd"] is None
 

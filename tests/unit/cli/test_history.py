@@ -71,14 +71,7 @@ def test_an_overview_has_every_run_of_a_node_in_order(devall, run):
     out = devall("show", "r1", code=0).stdout
     rows = [line.split()[1:3] for line in out.splitlines() if line[:1].isdigit()]
     assert rows == [
-        ["A", "completed"],
-        ["P", "completed"],
-        ["S", "completed"],
-        ["S/X", "completed"],
-        ["P@2", "completed"],
-        ["S@2", "completed"],
-        ["S/X", "completed"],
-        ["E", "completed"],
+        [name, "completed"] for name in ("A", "P", "S", "/S@1/X@1", "P@2", "S@2", "/S@2/X@1", "E")
     ]
     assert "skipped: N" in out
     assert out.endswith("answer:\n    all done\n")
@@ -153,7 +146,7 @@ def test_why_names_the_words_that_decided(devall, run):
     assert "triggered by S -> E (run 2 of S)" in out
     assert 'did not fire in run 1 of S: /d[o0]ne/ is not in "once again"' in out
     assert 'fired in run 2 of S: /d[o0]ne/ matches "done" in "all done"' in out
-    assert "before it were settled: S (run 2)" in out
+    assert "waited for: S (run 2)" in out
 
 
 def test_why_tells_the_rounds_of_a_loop_and_why_it_was_left(devall, run):
@@ -321,3 +314,88 @@ def test_json_of_a_run_that_is_not_there_is_that_of_one_which_never_began(devall
     told = check("show", devall("show", "x", "--json", code=2).stdout)
     assert told["run_id"] is None
     assert json.loads(devall("diff", "x", "y", "--json", code=2).stdout)["exit_code"] == 2
+
+
+def test_units_of_a_map_are_told_apart(devall, write):
+    file = write(
+        "m.yaml",
+        """
+        graph:
+          start: L
+          nodes:
+            - {id: L, type: literal, config: {content: '["a", "b"]'}}
+            - id: S
+              type: subgraph
+              config:
+                type: config
+                config:
+                  start: X
+                  nodes:
+                    - {id: X, type: passthrough}
+                    - {id: Y, type: passthrough}
+                  edges: [{from: X, to: Y, condition: {type: keyword, config: {any: [a]}}}]
+            - {id: M, type: agent, config: {provider: openai, name: poet}}
+          edges:
+            - from: L
+              to: S
+              dynamic: {type: map, split: {type: json_path, json_path: "$[*]"}}
+            - from: L
+              to: M
+              dynamic: {type: map, split: {type: json_path, json_path: "$[*]"}}
+        """,
+    )
+    with ChatServer() as server:
+        devall("run", file, "--run-id", "r1", env=server.env, code=0)
+    out = devall("why", "r1", "Y", code=0).stdout
+    assert "Y ran once (in /S@1/unit:1)" in out
+    assert "Y was skipped: no edge into it fired (in /S@1/unit:2)" in out
+    out = devall("show", "r1", "M", code=0).stdout
+    assert "turn 1 [unit:1]: openai poet" in out
+    assert "turn 1 [unit:2]: openai poet" in out
+    assert "/S@1/unit:2/X@1" in devall("show", "r1", code=0).stdout
+
+
+def test_a_loop_that_came_to_its_bound_says_so(devall, write):
+    file = write(
+        "l.yaml",
+        """
+        graph:
+          start: A
+          limits: {max_loop_iterations: 5}
+          nodes: [{id: A, type: passthrough}, {id: B, type: passthrough}]
+          edges: [{from: A, to: B}, {from: B, to: A}]
+        """,
+    )
+    devall("run", file, "--task", "x", "--run-id", "r1", code=6)
+    out = devall("why", "r1", "A", code=0).stdout
+    assert "the loop A, B ended after round 5: that is its bound (`max_loop_iterations`)" in out
+    assert "… 2 earlier runs (--full shows all)" in out
+    assert "run 1, in round 1" in devall("why", "r1", "A", "--full", code=0).stdout
+
+
+def test_what_an_earlier_process_did_is_shown_as_it_was(devall, write):
+    file = write(
+        "h.yaml",
+        """
+        graph:
+          start: A
+          nodes:
+            - {id: A, type: agent, config: {provider: openai, name: poet}}
+            - {id: H, type: human, config: {description: Is it good?}}
+            - {id: Z, type: passthrough}
+          edges: [{from: A, to: H}, {from: H, to: Z}]
+        """,
+    )
+    with ChatServer({"poet": [{"text": "a poem", "delay": 0.3}]}) as server:
+        devall("run", file, "--task", "x", "--run-id", "r1", env=server.env, code=75)
+        out = devall("show", "r1", "H", code=0).stdout
+        assert "waiting" in out
+        assert "not answered" in out
+        why = devall("why", "r1", "Z", code=0).stdout
+        assert "the run ended (waiting) before its turn; it waits for H (waits for a human)" in why
+        devall("resume", "r1", "--answer", "H=yes", env=server.env, code=0)
+    told = check("show", devall("show", "r1", "A", "--json", code=0).stdout)
+    [visit] = told["visits"]
+    assert visit["model_calls"][0]["from_journal"]
+    assert visit["seconds"] >= 0.3
+    assert "has answered:\n    yes" in devall("show", "r1", "H", code=0).stdout
