@@ -358,9 +358,7 @@ async def test_usage_is_summed_by_node_and_by_model_subgraphs_and_retries_includ
     assert result.usage_by_model[MINI].usd == pytest.approx(mini)
     assert usage.usd == pytest.approx(mini)
     assert result.usage_by_model["unknown"].model_calls == 2
-    assert result.warnings == (
-        "model unknown: its price is unknown, its calls are in no sum of costs",
-    )
+    assert not result.warnings
     found = json.loads(json.dumps(result.to_json()))
     assert (found["usage"]["usd_at_least"], found["usage"]["tokens_at_least"]) == (True, False)
     assert found["usage_by_model"]["unknown"]["unpriced_calls"] == 1
