@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
 
@@ -58,6 +58,7 @@ class McpToolset:
         self._timeout = timeout
         self._warn = warn
         self._idempotent = idempotent
+        self._hidden: Collection[str] = ()
         self._human = human
         self._tools: dict[str, McpTool] = {}
         self._checks: dict[str, SchemaCheck] = {}
@@ -136,6 +137,10 @@ class McpToolset:
     async def aclose(self) -> None:
         """Nothing: the server belongs to the run."""
 
+    def hidden(self) -> Collection[str]:
+        """The tools that `tool_sources` leaves out."""
+        return self._hidden
+
     def _take(self, tools: Sequence[McpTool]) -> None:
         """Offer these tools, as far as they are asked for."""
         self._changes = self._server.changes
@@ -148,6 +153,7 @@ class McpToolset:
                 self._tools[tool.name] = tool
             elif tool.source in self._sources and tool != known:
                 twice.append(tool.name)
+        self._hidden = {tool.name for tool in tools} - self._tools.keys()
         self._gone = (self._gone | before) - self._tools.keys()
         self._checks = {name: SchemaCheck(each.parameters) for name, each in self._tools.items()}
         self._promises = {

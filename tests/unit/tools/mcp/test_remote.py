@@ -107,12 +107,15 @@ async def test_certificates_are_read_once_for_all_servers_of_the_process(
 
 
 async def test_tool_sources_choose_by_the_servers_mark(
-    manager_of: Managers, servers: McpServers, live: Any
+    manager_of: Managers, servers: McpServers, live: Any, scope: Any
 ):
     server = await live(make_server())
     config = source(server.url, tool_sources=["other"])
     async with manager_of(config, servers=servers) as tools:
         assert [s.name for s in tools.specs()] == ["foreign"]
+        result = await tools.call(call("add", a=1, b=2), scope)
+    assert result.is_error
+    assert "not available to this node" in result.text
 
 
 @pytest.mark.parametrize("protocol", ["auto", "legacy", "modern"])
