@@ -38,6 +38,7 @@ from devall.cli.parameters import (
     VarsFile,
 )
 from devall.cli.runs_commands import runs_app
+from devall.cli.testing_commands import Commands, add_test_commands
 from devall.cli.tool_commands import mcp_app, tools_app
 from devall.core.errors import DevallError, UsageError
 
@@ -105,6 +106,7 @@ APP_EXAMPLES = """Examples:
 
 app = typer.Typer(
     name="devall",
+    cls=Commands,
     help="Run workflows of language model agents: one YAML file, from graph to answer.",
     epilog=APP_EXAMPLES,
     add_completion=False,
@@ -122,6 +124,7 @@ app.add_typer(tools_app, name="tools")
 app.add_typer(mcp_app, name="mcp")
 add_kept_commands(app)
 add_history_commands(app)
+add_test_commands(app)
 app.add_typer(runs_app, name="runs")
 
 

@@ -28,6 +28,7 @@ from devall.cli.runs_outputs import (
     RunsShowOutput,
     RunsTailOutput,
 )
+from devall.cli.testing_outputs import CaseAddOutput, CasesOutput
 from devall.config.schema import DIALECT
 
 OUTPUTS: dict[str, Any] = {
@@ -44,6 +45,8 @@ OUTPUTS: dict[str, Any] = {
     "show": ShowOutput | RunOutput,
     "why": WhyOutput | RunOutput,
     "diff": DiffOutput | RunOutput,
+    "test": CasesOutput | RunOutput,
+    "test add": CaseAddOutput | RunOutput,
     "runs list": RunsListOutput | RunOutput,
     "runs show": RunsShowOutput | RunOutput,
     "runs tail": RunsTailOutput | RunOutput,

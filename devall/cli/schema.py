@@ -9,12 +9,16 @@ from devall.cli.streams import write_answer
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 
+TEST_CASE = "test-case"
+"""What `--output` may name beside commands: the file of a test."""
+
 
 def execute(output: str | None = None, *, debug: bool = False) -> int:
     """Print the schema; the exit code.
 
     Args:
-        output: The command whose `--json` is described; None = the file format.
+        output: The command whose `--json` is described, or `test-case`; None = the format of
+            workflows.
         debug: Whether tracebacks are shown.
     """
 
@@ -30,11 +34,16 @@ def _schema(output: str | None) -> dict[str, JsonValue]:
         from devall.config.schema import json_schema
 
         return json_schema()
+    if output == TEST_CASE:
+        from devall.testing.cases.case import case_schema
+
+        return case_schema()
     from devall.cli.output_schemas import OUTPUTS, output_schema
 
     if output not in OUTPUTS:
         known = ", ".join(f"'{name}'" if " " in name else name for name in OUTPUTS)
         raise UsageError(
-            f"--output {output!r}: no such command prints JSON", hint=f"there is {known}"
+            f"--output {output!r}: no such command prints JSON",
+            hint=f"there is {known}; and {TEST_CASE}",
         )
     return output_schema(output)

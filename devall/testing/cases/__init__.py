@@ -1,0 +1,1 @@
+"""Tests of workflows: a task, a recording or scripted replies, and what has to come of it."""

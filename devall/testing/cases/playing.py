@@ -1,0 +1,236 @@
+"""A case run once: by its recording, by its script, or with live models to record it anew."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from devall.app import redactor_of
+from devall.config.nodes import AgentNode
+from devall.core.errors import DevallError, UsageError
+from devall.core.messages import user
+from devall.core.outcome import outcome_of
+from devall.engine.folder import run_folder
+from devall.engine.result import RunResult
+from devall.graph.checked import load_workflow
+from devall.journal.base import Journal, StepRecord
+from devall.loading.loader import LoadedGraph, LoadedWorkflow, Recorded
+from devall.models.base import ModelSource
+from devall.models.providers import Models
+from devall.models.recorded import RecordedModels
+from devall.nodes.channels import GivenAnswers
+from devall.nodes.crew import Overrides
+from devall.plugins.functions import FunctionCatalog
+from devall.plugins.project import functions_for
+from devall.runs.parts import Parts
+from devall.runs.session import Session, carry_out, undisturbed
+from devall.telemetry.redaction import MASK, Redactor
+from devall.testing.cases.reading import Case
+from devall.testing.cases.scripted import (
+    CaseModels,
+    NodeOverrides,
+    ScriptedCatalog,
+    ScriptedSteps,
+    without_servers,
+)
+from devall.testing.cases.tape import Player, Remake
+from devall.testing.cases.verdict import Seen, Unmet, unmet
+from devall.workspace import Workspace
+
+ALL = "*"
+"""In `models` and `providers` of a case: all nodes."""
+_MOST_MISSING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One run of a case."""
+
+    result: RunResult
+    unmet: tuple[Unmet, ...]
+    redactor: Redactor = field(default_factory=Redactor, repr=False)
+    needs_recording: bool = False
+    """Whether requests are others than those that were recorded."""
+    steps: tuple[StepRecord, ...] = ()
+    """What a live run has done."""
+
+
+async def play(case: Case) -> Played:
+    """Run a case; no model is called, and of a recording nothing is.
+
+    Raises:
+        asyncio.CancelledError: the task was cancelled.
+    """
+    seen = Seen()
+    try:
+        loaded = _loaded(case, live=False)
+        redactor = redactor_of(loaded)
+        if case.tape is None:
+            return await _scripted(case, loaded, redactor, seen)
+        player = Player(case.tape, case.config.answers)
+        result = await _run(case, loaded, player, RecordedModels(), seen)
+        missing = tuple(_of_player(player, result))
+        if player.missing:
+            return Played(result, missing, redactor, needs_recording=True)
+        found = (*missing, *_unmet(case, result, seen))
+        return Played(result, found, redactor, needs_recording=bool(missing))
+    except DevallError as error:
+        result = RunResult(run_id="", workflow=str(case.workflow), outcome=outcome_of(error))
+        return Played(result, tuple(_unmet(case, result, seen)))
+
+
+async def play_live(case: Case) -> Played:
+    """Run a case anew: what its recording holds for the same request is not called again.
+
+    Raises:
+        UsageError: a variable held a secret, which no recording keeps.
+        ConfigError, SetupError: as for `devall.run`.
+        asyncio.CancelledError: the task was cancelled.
+    """
+    for name, value in case.config.vars.items():
+        if isinstance(value, str) and MASK in value:
+            raise UsageError(
+                f"variable {name} held a secret, which no recording keeps",
+                hint="record a new run with it, then: devall test add RUN NAME --force",
+            )
+    seen = Seen()
+    loaded = _loaded(case, live=True)
+    steps = Remake(case.tape.steps if case.tape is not None else (), case.config.answers)
+    models = RecordedModels(Models(loaded.environment.values))
+    try:
+        result = await _run(case, loaded, steps, models, seen, live=True)
+    finally:
+        await undisturbed(models.aclose)
+    found = tuple(_unmet(case, result, seen))
+    return Played(result, found, redactor_of(loaded), steps=steps.records)
+
+
+async def _scripted(case: Case, loaded: LoadedWorkflow, redactor: Redactor, seen: Seen) -> Played:
+    config = case.config
+    models, steps = CaseModels(config.replies), ScriptedSteps(config.tools)
+    functions = functions_for(loaded.path, case.functions_dir)
+    offered = without_servers(loaded, config.tools, functions, config.ex_tools)
+    result = await _run(case, offered, steps, models, seen, ScriptedCatalog)
+    found = [Unmet(("replies",), text) for text in models.missing]
+    found += [Unmet(("tools",), text) for text in steps.missing]
+    if not found:
+        found += _unmet(case, result, seen)
+        if not any(each.path == ("expect", "status") for each in found):
+            for key, left in models.unused().items():
+                text = f"{left} of the replies of {key} {_was(left)} not asked for"
+                found.append(Unmet(("replies", key), text))
+            for key, left in steps.unused().items():
+                text = f"{left} of the results of tool {key} {_was(left)} not asked for"
+                found.append(Unmet(("tools", key), text))
+    return Played(result, tuple(found), redactor)
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _loaded(case: Case, *, live: bool) -> LoadedWorkflow:
+    return load_workflow(
+        case.workflow,
+        variables=case.config.vars,
+        functions_dir=case.functions_dir,
+        recorded=Recorded(environment=case.environment(live=live)),
+    )
+
+
+async def _run(
+    case: Case,
+    loaded: LoadedWorkflow,
+    journal: Journal,
+    models: ModelSource,
+    seen: Seen,
+    catalog: type[ScriptedCatalog] | None = None,
+    *,
+    live: bool = False,
+) -> RunResult:
+    """Run the workflow of a case in a workspace of its own.
+
+    Raises:
+        UsageError: the case names nodes or models that are not there.
+        SetupError: a tool or function is missing.
+    """
+    config = case.config
+    named = [{"" if n == ALL else n: v for n, v in m.items()} for m in _overrides(case)]
+    overrides: Overrides = NodeOverrides(named[0], named[1])
+    parts = Parts(loaded, overrides, case.functions_dir, config.ex_tools)
+    parts.check_names({*named[0], *named[1], *config.answers} - {""})
+    _check_replies(case, loaded.root, parts)
+    functions: FunctionCatalog = parts.functions if catalog is None else catalog(parts.functions)
+    async with AsyncExitStack() as stack:
+        name, folder = stack.enter_context(run_folder(None, None))
+        return await carry_out(
+            Session(
+                run_id=name,
+                loaded=loaded,
+                plan=parts.plan if config.limits is None else parts.plan.tightened(config.limits),
+                task=user(case.task),
+                workspace=Workspace(folder),
+                kept=None,
+                journal=journal,
+                models=models,
+                overrides=overrides,
+                functions=functions,
+                human=GivenAnswers(config.answers),
+                redactor=redactor_of(loaded),
+                extra=parts.extra,
+                on_event=seen,
+                remembers=live,
+            )
+        )
+
+
+def _overrides(case: Case) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return case.config.models, case.config.providers
+
+
+def _check_replies(case: Case, graph: LoadedGraph, parts: Parts) -> None:
+    """Make sure that replies are those of a node or a model.
+
+    Raises:
+        UsageError: there is no such node and no such model.
+    """
+    models = {*_models(graph), *case.config.models.values()}
+    for key in case.config.replies:
+        if key in models:
+            continue
+        try:
+            parts.full_names(key)
+        except UsageError as error:
+            near = difflib.get_close_matches(key, models, 1)
+            hint = f"did you mean {near[0]}?" if near else error.hint
+            text = f"`replies`: there is no node and no model {key}"
+            raise UsageError(text, hint=hint) from error
+
+
+def _models(graph: LoadedGraph) -> Iterator[str]:
+    for node in graph.config.nodes:
+        if isinstance(node, AgentNode):
+            yield node.config.name
+    for child in graph.subgraphs.values():
+        yield from _models(child)
+
+
+def _unmet(case: Case, result: RunResult, seen: Seen) -> Iterator[Unmet]:
+    return unmet(case.config.expect, result, seen, case.file.parent)
+
+
+def _of_player(player: Player, result: RunResult) -> Iterator[Unmet]:
+    """Requests that were not recorded, and recorded ones that were not made."""
+    for error in player.missing[:_MOST_MISSING]:
+        text = f"the recording holds no {error.key}"
+        text += f"; nearest is {error.nearest}" if error.nearest else ""
+        yield Unmet(("recording",), text, error.difference.splitlines())
+    if player.missing or result.status != "completed" or not player.is_whole:
+        return
+    if unused := player.unused():
+        shown = ", ".join(unused[:_MOST_MISSING])
+        more = len(unused) - _MOST_MISSING
+        shown += f" and {more} more" if more > 0 else ""
+        yield Unmet(("recording",), f"recorded, and not asked for any more: {shown}")
