@@ -6,7 +6,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from devall.app import RunResult, load_workflow, run, run_sync
+    from devall.app import (
+        RunResult,
+        answer_questions,
+        load_workflow,
+        replay,
+        resume,
+        run,
+        run_sync,
+    )
     from devall.core.errors import (
         ConfigError,
         DevallError,
@@ -34,16 +42,26 @@ __all__ = [
     "ToolError",
     "ToolManager",
     "UsageError",
+    "answer_questions",
     "load_workflow",
+    "replay",
+    "resume",
     "run",
     "run_sync",
 ]
 
 __version__ = "0.1.0"
 
-_HOMES = dict.fromkeys(("RunResult", "load_workflow", "run", "run_sync"), "devall.app") | {
-    "ToolManager": "devall.tools.manager"
-}
+_OF_APP = (
+    "RunResult",
+    "answer_questions",
+    "load_workflow",
+    "replay",
+    "resume",
+    "run",
+    "run_sync",
+)
+_HOMES = dict.fromkeys(_OF_APP, "devall.app") | {"ToolManager": "devall.tools.manager"}
 
 
 def __getattr__(name: str) -> object:
