@@ -57,6 +57,8 @@ def _execute(options: DiffOptions) -> int:
         }
         write_answer(to_line(redactor_of_today().value(told)))
         return code
+    if first.workflow != second.workflow:
+        write_note(f"note: the runs are of two files: {first.workflow}, {second.workflow}")
     for note in differences.notes:
         write_note(f"note: {note}")
     if differences.is_same:

@@ -18,7 +18,8 @@ SHOW_EXAMPLES = """Examples:
 
 \b
 NODE is a node's id, `S/X` in a subgraph, or `X` wherever it is; `X@2` is its
-second run. On a terminal long texts are cut; --full and --json have them whole.
+second run. On a terminal long texts are cut: --full and --json have them
+whole.
 """
 WHY_EXAMPLES = """Examples:
 

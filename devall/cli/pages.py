@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,12 +23,23 @@ LONGEST_LINE = 1000
 """Characters of one of them."""
 
 
+def redactor_of_today(also: Iterable[str] = ()) -> Redactor:
+    """What takes out keys of the environment as it is now; those of then are out already.
+
+    Args:
+        also: Further secrets: those of a workflow that was read now.
+    """
+    secrets = environment_secrets(os.environ).union(also)
+    return Redactor(secrets).at_least(SHORTEST_IN_ANSWERS)
+
+
 @dataclass(slots=True)
 class Page:
     """Lines that are printed together, on standard output."""
 
     full: bool = False
     """Whether long texts are shown whole on a terminal too."""
+    redactor: Redactor = field(default_factory=redactor_of_today)
     lines: list[str] = field(default_factory=list[str])
 
     def add(self, *lines: str) -> None:
@@ -44,12 +55,7 @@ class Page:
 
     def write(self) -> bool:
         """Print it; False if whoever should read it has gone."""
-        return write_answer(redactor_of_today().text("\n".join(self.lines)) + "\n")
-
-
-def redactor_of_today() -> Redactor:
-    """What takes out keys of the environment as it is now; those of then are out already."""
-    return Redactor(environment_secrets(os.environ)).at_least(SHORTEST_IN_ANSWERS)
+        return write_answer(self.redactor.text("\n".join(self.lines)) + "\n")
 
 
 def past_of(logs_dir: Path | None, run: str) -> Past:

@@ -14,10 +14,10 @@ from devall.core.errors import DevallError, UsageError
 from devall.core.messages import JsonValue
 
 if TYPE_CHECKING:
-    from devall.graph.model import Plan
     from devall.history.causes import Explanation, Firing, InEdge
     from devall.history.past import Past
     from devall.history.story import Story
+    from devall.loading.loader import LoadedWorkflow
 
 _MOST_RUNS = 3
 """Runs of a node, or of an edge's source, that are shown; the newest ones."""
@@ -41,13 +41,17 @@ def execute(options: WhyOptions) -> int:
 
 
 def _execute(options: WhyOptions) -> int:
+    from devall.graph.compile import compile_graph
     from devall.history.causes import Explainer, names_in
     from devall.history.story import named
     from devall.history.verdicts import Verdicts
+    from devall.telemetry.redaction import environment_secrets
 
     past = past_of(options.logs_dir, options.run)
     story = past.story()
-    plan, note = _plan(past, story)
+    loaded, note = _workflow(past, story)
+    plan = compile_graph(loaded.root)
+    redactor = redactor_of_today(loaded.secrets | environment_secrets(loaded.environment.values))
     known = list(dict.fromkeys((*names_in(plan), *story.nodes)))
     nodes, number = named(options.node, known)
     verdicts = Verdicts(past.steps(lambda _, kind: kind == "edge"))
@@ -72,9 +76,9 @@ def _execute(options: WhyOptions) -> int:
             "note": note or None,
             "nodes": [_object(each) for each in found],
         }
-        write_answer(to_line(redactor_of_today().value(told)))
+        write_answer(to_line(redactor.value(told)))
         return 0
-    page = Page(options.full)
+    page = Page(options.full, redactor)
     for at, each in enumerate(found):
         if at:
             page.add("")
@@ -85,14 +89,12 @@ def _execute(options: WhyOptions) -> int:
     return 0
 
 
-def _plan(past: Past, story: Story) -> tuple[Plan, str]:
-    """The plan that the run followed, and what is doubtful about it.
+def _workflow(past: Past, story: Story) -> tuple[LoadedWorkflow, str]:
+    """The workflow that the run followed, and what is doubtful about it.
 
     Raises:
-        UsageError, ConfigError: the workflow cannot be read.
+        UsageError: it cannot be read.
     """
-    from devall.graph.compile import compile_graph
-
     note = ""
     was_edited = story.resumed is not None and bool(story.resumed.changed)
     if not past.is_kept:
@@ -100,13 +102,12 @@ def _plan(past: Past, story: Story) -> tuple[Plan, str]:
     elif was_edited:
         note = "the run was resumed with nodes changed: conditions are those of the file today"
     try:
-        loaded = past.workflow_now() if was_edited else past.workflow_then()
+        return (past.workflow_now() if was_edited else past.workflow_then()), note
     except DevallError as error:
         raise UsageError(
             f"the workflow of run {past.id} cannot be read: {error}",
             hint=f"what has fired is told by: devall runs tail {past.id}",
         ) from error
-    return compile_graph(loaded.root), note
 
 
 def _only(explanation: Explanation, number: int) -> Explanation:

@@ -132,7 +132,12 @@ def test_the_version_alone_is_on_standard_output(devall):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], *([name, "-h"] for name in ("run", "validate", "graph", "schema", "models"))],
+    [
+        ["--help"],
+        *([name, "-h"] for name in ("run", "validate", "graph", "schema", "models")),
+        *([name, "-h"] for name in ("show", "why", "diff", "runs")),
+        *(["runs", name, "-h"] for name in ("list", "show", "tail", "cancel", "prune")),
+    ],
 )
 def test_help_has_an_example_and_fits_into_80_columns(devall, arguments):
     done = devall(*arguments, env={"COLUMNS": "80"}, code=0)

@@ -399,3 +399,22 @@ def test_what_an_earlier_process_did_is_shown_as_it_was(devall, write):
     assert visit["model_calls"][0]["from_journal"]
     assert visit["seconds"] >= 0.3
     assert "has answered:\n    yes" in devall("show", "r1", "H", code=0).stdout
+
+
+def test_a_secret_of_the_file_today_is_not_printed_by_why(devall, write):
+    file = write(
+        "s.yaml",
+        """
+        graph:
+          start: A
+          nodes: [{id: A, type: literal, config: {content: word}}, {id: B, type: passthrough}]
+          edges: [{from: A, to: B, condition: {type: keyword, config: {any: ["${MY_TOKEN}"]}}}]
+        """,
+    )
+    env = {"MY_TOKEN": "sentinel-0123456789"}
+    for journal in ("sqlite", "memory"):
+        devall("run", file, "--journal", journal, "--run-id", journal, env=env, code=0)
+        for more in ((), ("--json",)):
+            done = devall("why", journal, "B", *more, env=env, code=0)
+            assert "sentinel" not in done.stdout + done.stderr
+            assert "***" in done.stdout
