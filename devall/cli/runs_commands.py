@@ -54,8 +54,9 @@ CANCEL_EXAMPLES = """Examples:
 
 \b
 Its process gets SIGTERM and ends the run in order; what was done is kept, and
-`devall resume` goes on with it. Exit codes: 0 the run is not alive (any more),
-1 it does not end, 2 there is no such run, or its process cannot be told.
+`devall resume` goes on with it. Exit codes: 0 the run is not alive (any
+more), 1 it does not end, 2 there is no such run, or its process cannot be
+told.
 """
 PRUNE_EXAMPLES = """Examples:
 
