@@ -160,10 +160,22 @@ def _at_moment(
 def _of_facets(
     node: str, number: int, path: str, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[Difference]:
-    for aspect in dict.fromkeys((*before, *after)):
+    for aspect in _merged(list(before), list(after)):
         first, second = before.get(aspect), after.get(aspect)
         if first != second:
             yield Difference(node, number, path, aspect, first, second)
+
+
+def _merged(before: list[str], after: list[str]) -> list[str]:
+    """All aspects, each where it came about in its own run: a failure before the output."""
+    merged, at = list(before), 0
+    for aspect in after:
+        if aspect in before:
+            at = merged.index(aspect) + 1
+        else:
+            merged.insert(at, aspect)
+            at += 1
+    return merged
 
 
 def _inputs(visit: Visit, side: Side) -> Iterator[tuple[str, str]]:

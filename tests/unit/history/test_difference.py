@@ -58,3 +58,18 @@ async def test_a_run_that_broke_off_differs_where_it_did(tmp_path):
     assert found[0].place == "S"
     assert found[0].aspect in {"ran in the first run only", "output"}
     assert (found[-1].place, found[-1].aspect) == ("run", "answer")
+
+
+async def test_a_failure_comes_before_the_output_that_is_missing_for_it(tmp_path):
+    file = tmp_path / "w.yaml"
+    sides: list[list[Event]] = []
+    for url in ("/bin/echo", "/bin/no-such-program"):
+        file.write_text(
+            "graph: {start: A, nodes: [{id: A, type: python,"
+            f" config: {{interpreter: {url}}}}}], edges: []}}"
+        )
+        events: list[Event] = []
+        await devall.run(file, task="x", on_event=events.append)
+        sides.append(events)
+    aspects = [each.aspect for each in difference(first=sides[0], second=sides[1]).found]
+    assert aspects == ["failure", "output", "status", "status", "answer"]
