@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from devall.cli import options as parsing
 from devall.cli.conclusion import Conclusion
 from devall.cli.failures import Reporter
-from devall.cli.inputs import answering_nodes, gather_answers, logs_folder, nodes_of
-from devall.cli.interruption import Interruption
-from devall.cli.questions import TerminalHuman, can_ask
+from devall.cli.inputs import gather_answers, logs_folder, nodes_of
 from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.stage import Stage
 from devall.cli.streams import write_note
-from devall.cli.views import choose_view
 
 if TYPE_CHECKING:
     from devall.runs.kept import KeptRun
@@ -85,24 +83,13 @@ def _replay(options: ReplayOptions, kept: KeptRun, reports: Reports) -> int:
     names = [*nodes_of(kept.loaded, "human"), *nodes_of(kept.loaded, "agent")]
     answers = gather_answers(options.answers_file, options.answers, names)
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
-    view = choose_view(
-        quiet=options.quiet, redactor=redactor, answering=answering_nodes(kept.loaded)
+    result = Stage.of(kept.loaded, redactor, quiet=options.quiet).play(
+        lambda sink, human: replay(
+            kept, live=options.live, answers=answers, human=human, limits=limits, on_event=sink
+        ),
+        reports,
+        asks=bool(options.live),
     )
-    interruption = Interruption(view.note)
-    try:
-        result = interruption.run(
-            replay(
-                kept,
-                live=options.live,
-                answers=answers,
-                human=TerminalHuman(view, redactor) if options.live and can_ask() else None,
-                limits=limits,
-                on_event=reports.beside(view),
-            )
-        )
-    finally:
-        view.close()
-    reports.finish(result, kept.loaded, redactor)
     if result.logs_dir is not None and not options.quiet:
         show_difference(kept.folder / kept.row.id, result.logs_dir, redactor)
     is_kept = bool(options.live) or result.status == "waiting"

@@ -12,17 +12,14 @@ from devall.cli import options as parsing
 from devall.cli.conclusion import Conclusion, answer_names
 from devall.cli.failures import Reporter
 from devall.cli.inputs import (
-    answering_nodes,
     gather_answers,
     gather_variables,
     logs_folder,
     nodes_of,
 )
-from devall.cli.interruption import Interruption
-from devall.cli.questions import TerminalHuman, can_ask
 from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.stage import Stage
 from devall.cli.streams import write_answer, write_note
-from devall.cli.views import choose_view
 from devall.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,25 +90,18 @@ def _resume(
     names = [*answerable(kept), *nodes_of(kept.loaded, "human"), *nodes_of(kept.loaded, "agent")]
     answers = gather_answers(options.answers_file, options.answers, names)
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
-    view = choose_view(
-        quiet=options.quiet, redactor=redactor, answering=answering_nodes(kept.loaded)
+    result = Stage.of(kept.loaded, redactor, quiet=options.quiet).play(
+        lambda sink, human: resume(
+            kept,
+            answers=answers,
+            again=options.again,
+            in_doubt=in_doubt,
+            human=human,
+            limits=limits,
+            on_event=sink,
+        ),
+        reports,
     )
-    interruption = Interruption(view.note)
-    try:
-        result = interruption.run(
-            resume(
-                kept,
-                answers=answers,
-                again=options.again,
-                in_doubt=in_doubt,
-                human=TerminalHuman(view, redactor) if can_ask() else None,
-                limits=limits,
-                on_event=reports.beside(view),
-            )
-        )
-    finally:
-        view.close()
-    reports.finish(result, kept.loaded, redactor)
     conclusion = Conclusion(options.as_json, options.quiet, options.debug, redactor)
     return conclusion.write(result, reports.problems)
 

@@ -13,7 +13,6 @@ from devall.cli import options as parsing
 from devall.cli.conclusion import Conclusion
 from devall.cli.failures import Reporter
 from devall.cli.inputs import (
-    answering_nodes,
     gather_answers,
     gather_variables,
     load,
@@ -22,10 +21,10 @@ from devall.cli.inputs import (
     nodes_of,
 )
 from devall.cli.interruption import Interruption
-from devall.cli.questions import TerminalHuman, can_ask, read_answer
+from devall.cli.questions import can_ask, read_answer
 from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.stage import Stage
 from devall.cli.streams import clean, write_note
-from devall.cli.views import choose_view
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 from devall.telemetry.redaction import Redactor
@@ -125,35 +124,31 @@ def _run(
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
     journal = parsing.one_of(options.journal, JOURNALS, "--journal") or "sqlite"
     durability = parsing.one_of(options.durability, DURABILITIES, "--durability") or "normal"
-    view = choose_view(quiet=options.quiet, redactor=redactor, answering=answering_nodes(loaded))
-    interruption = Interruption(view.note)
-    task = find_task(options, loaded, interruption)
+    stage = Stage.of(loaded, redactor, quiet=options.quiet)
+    task = find_task(options, loaded, stage.interruption)
     if not options.quiet:
         warn(loaded, redactor)
-    try:
-        result = interruption.run(
-            run(
-                loaded,
-                task=task,
-                variables=variables,
-                answers=answers,
-                env_file=options.env_file,
-                functions_dir=options.functions_dir,
-                ex_tools=options.ex_tools,
-                models=models,
-                providers=providers,
-                human=TerminalHuman(view, redactor) if can_ask() else None,
-                limits=limits,
-                run_id=options.run_id,
-                logs_dir=logs_folder(options.logs_dir),
-                journal=journal,
-                durability=durability,
-                on_event=reports.beside(view),
-            )
-        )
-    finally:
-        view.close()
-    reports.finish(result, loaded, redactor)
+    result = stage.play(
+        lambda sink, human: run(
+            loaded,
+            task=task,
+            variables=variables,
+            answers=answers,
+            env_file=options.env_file,
+            functions_dir=options.functions_dir,
+            ex_tools=options.ex_tools,
+            models=models,
+            providers=providers,
+            human=human,
+            limits=limits,
+            run_id=options.run_id,
+            logs_dir=logs_folder(options.logs_dir),
+            journal=journal,
+            durability=durability,
+            on_event=sink,
+        ),
+        reports,
+    )
     conclusion = Conclusion(
         options.as_json, options.quiet, options.debug, redactor, journal == "sqlite"
     )
