@@ -28,6 +28,7 @@ class Offers:
     scope: Scope
     told: set[str]
     _profile: Profile = field(init=False)
+    _changing: ChangingTools | None = field(default=None, init=False)
     _schemas: dict[str, tuple[ToolSpec, ToolSchema]] = field(
         default_factory=dict[str, tuple[ToolSpec, ToolSchema]], init=False
     )
@@ -36,6 +37,9 @@ class Offers:
 
     def __post_init__(self) -> None:
         self._profile = profile_of(self.model.provider, self.model.url)
+        # Looked at once: to ask a protocol takes a tenth of a turn.
+        if self.tools is not None and isinstance(self.tools, ChangingTools):
+            self._changing = self.tools
 
     async def of_turn(self, turn: int, messages: Sequence[Message]) -> Sequence[ToolSpec]:
         """The tools of a turn (from 1), at most as many as the provider takes.
@@ -51,7 +55,8 @@ class Offers:
         if turn == 1 and tools is not None:
             await self._list(tools)
         beside: Sequence[ToolSpec] = ()
-        if isinstance(tools, ChangingTools):
+        if self._changing is not None:
+            tools = self._changing
             if turn > 1 and tools.may_change:
                 await self._refresh(turn, tools)
             beside = tools.beside(messages)
@@ -66,8 +71,8 @@ class Offers:
         self, specs: Sequence[ToolSpec], messages: Sequence[Message]
     ) -> Sequence[ToolSpec]:
         """The tools of a turn, and those that the conversation calls for as it is sent."""
-        tools, most = self.tools, self._profile.most_tools
-        if not specs or not isinstance(tools, ChangingTools) or len(specs) == most:
+        tools, most = self._changing, self._profile.most_tools
+        if not specs or tools is None or len(specs) == most:
             return specs
         names = {spec.name for spec in specs}
         return (*specs, *(spec for spec in tools.beside(messages) if spec.name not in names))
