@@ -51,8 +51,9 @@ def _execute(options: PruneOptions) -> int:
     runs = choice.of(all_past(logs))
     if options.dry_run or not runs:
         return _told(options, [(past, size_of(past.folder), "") for past in runs], 0)
-    if not options.yes:
-        _confirm(runs, logs)
+    if not options.yes and not _is_confirmed(runs, logs):
+        write_note("nothing was deleted")
+        return 0
     done: list[Pruned] = list(prune(logs, runs))
     freed, is_done = give_back(logs)
     if not is_done:
@@ -77,11 +78,11 @@ def _choice(options: PruneOptions) -> Choice:
     return Choice(None if age is None else parse_age(age), options.keep or 0, options.status)
 
 
-def _confirm(runs: list[Past], logs: Path) -> None:
+def _is_confirmed(runs: list[Past], logs: Path) -> bool:
     """Ask whether the runs shall go.
 
     Raises:
-        UsageError: nobody can be asked, or the answer is no.
+        UsageError: nobody can be asked.
     """
     what = f"{count(len(runs), 'run')} of {logs}"
     if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
@@ -94,8 +95,7 @@ def _confirm(runs: list[Past], logs: Path) -> None:
         write_note(f"  … and {len(runs) - 20} more")
     sys.stderr.write(f"delete {what} for good? [y/N] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise UsageError("nothing was deleted")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _told(options: PruneOptions, runs: list[tuple[Past, int, str]], freed: int) -> int:

@@ -217,3 +217,29 @@ def on_terminal(workspace, *arguments) -> str:
     os.close(ours)
     assert process.wait(10) == 0
     return seen.decode()
+
+
+@pytest.mark.parametrize(("answer", "is_there"), [("n", True), ("y", False)])
+def test_whoever_deletes_runs_is_asked_first(devall, write, workspace, answer, is_there):
+    file = write("w.yaml", "graph: {start: A, nodes: [{id: A, type: passthrough}], edges: []}")
+    devall("run", file, "--task", "a task", "--run-id", "old", code=0)
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command(["runs", "prune", "--keep", "0"]),
+        cwd=workspace,
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    os.close(theirs)
+    seen = ""
+    while "[y/N]" not in seen:
+        seen += os.read(ours, 65536).decode()
+    os.write(ours, f"{answer}\n".encode())
+    out, _ = process.communicate(timeout=20)
+    os.close(ours)
+    assert "old  completed  a task" in seen
+    assert process.returncode == 0
+    assert (workspace / "logs/old").exists() == is_there
+    assert ("1 run deleted" in out) != is_there

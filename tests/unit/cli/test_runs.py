@@ -295,3 +295,25 @@ def test_a_run_whose_folder_is_gone_is_still_listed_and_its_events_are_missed(
     done = devall("show", "one", code=2)
     assert "the events of run one cannot be read" in done.stderr
     assert "devall runs show one" in done.stderr
+
+
+def test_a_process_that_carries_out_other_runs_too_is_not_ended_for_one(devall, literal, workspace):
+    for name in ("one", "two"):
+        devall("run", literal, "--run-id", name, code=0)
+        change(
+            workspace,
+            name,
+            status="running",
+            owner=this_process().to_text(),
+            lease=time.time() + 60,
+        )
+    done = devall("runs", "cancel", "one", code=2)
+    assert "carries out other runs too: two" in done.stderr
+    assert "--others-too" in done.stderr
+
+
+def test_a_file_that_is_no_journal_is_said_to_be_none(devall, write):
+    write("logs/devall.db", "not a database, but a text that is long enough to be none\n" * 20)
+    for arguments in (["list"], ["show", "last"], ["prune", "--yes"]):
+        done = devall("runs", *arguments, code=4)
+        assert "logs/devall.db cannot be " in done.stderr
