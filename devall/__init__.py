@@ -27,9 +27,11 @@ if TYPE_CHECKING:
         ToolError,
         UsageError,
     )
+    from devall.testing.cases.running import CaseResult, run_case
     from devall.tools.manager import ToolManager
 
 __all__ = [
+    "CaseResult",
     "ConfigError",
     "DevallError",
     "LimitReached",
@@ -47,6 +49,7 @@ __all__ = [
     "replay",
     "resume",
     "run",
+    "run_case",
     "run_sync",
 ]
 
@@ -61,7 +64,9 @@ _OF_APP = (
     "run",
     "run_sync",
 )
-_HOMES = dict.fromkeys(_OF_APP, "devall.app") | {"ToolManager": "devall.tools.manager"}
+_HOMES = dict.fromkeys(_OF_APP, "devall.app")
+_HOMES |= dict.fromkeys(("CaseResult", "run_case"), "devall.testing.cases.running")
+_HOMES |= {"ToolManager": "devall.tools.manager"}
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,16 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from devall.config.base import ConfigModel, Count, JsonObject, Many, NotNegative, Text, TextMap
+from devall.config.base import (
+    ConfigModel,
+    Count,
+    JsonObject,
+    Many,
+    NotNegative,
+    OneOrMany,
+    Text,
+    TextMap,
+)
 from devall.config.limits import Limits
 from devall.core.messages import JsonValue
 from devall.testing.cases.expectations import Expectations, Or
@@ -74,10 +83,6 @@ def _as_reply(value: object) -> object:
 
 
 ReplyLike: TypeAlias = Annotated[CaseReply, BeforeValidator(_as_reply), Or("string")]
-
-
-def _as_replies(value: object) -> object:
-    return cast("object", value) if isinstance(value, list) else [value]
 
 
 class ToolOutcome(ConfigModel):
@@ -152,9 +157,7 @@ ScriptOf: TypeAlias = Annotated[
     BeforeValidator(_as_script),
     WithJsonSchema({"anyOf": [*_OUTCOME["anyOf"], {"type": "array", "items": _OUTCOME}]}),
 ]
-RepliesOf: TypeAlias = Annotated[
-    tuple[ReplyLike, ...], Field(strict=False), BeforeValidator(_as_replies)
-]
+RepliesOf: TypeAlias = OneOrMany[ReplyLike]
 
 
 class CaseFile(ConfigModel):

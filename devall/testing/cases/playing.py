@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from devall.app import redactor_of
 from devall.config.nodes import AgentNode
+from devall.core.diagnostics import Position
 from devall.core.errors import DevallError, UsageError
+from devall.core.ids import node_of
 from devall.core.messages import user
 from devall.core.outcome import outcome_of
 from devall.engine.folder import run_folder
@@ -71,7 +73,7 @@ async def play(case: Case) -> Played:
             return await _scripted(case, loaded, redactor, seen)
         player = Player(case.tape, case.config.answers)
         result = await _run(case, loaded, player, RecordedModels(), seen)
-        missing = tuple(_of_player(player, result))
+        missing = tuple(_of_player(player, result, loaded.root))
         if player.missing:
             return Played(result, missing, redactor, needs_recording=True)
         found = (*missing, *_unmet(case, result, seen))
@@ -132,11 +134,26 @@ def _was(number: int) -> str:
 
 
 def _loaded(case: Case, *, live: bool) -> LoadedWorkflow:
+    """The workflow of a case; where it is played, as on a machine that sets no variables for it."""
+    environment = case.environment(live=live)
+    loaded = _load(case, environment)
+    if case.tape is None or live:
+        return loaded
+    # To a variable with a default an empty value is none.
+    hidden = {
+        name: ""
+        for name, origin in loaded.origins.items()
+        if origin not in {"given", "vars"} and name not in environment
+    }
+    return _load(case, hidden | environment) if hidden else loaded
+
+
+def _load(case: Case, environment: Mapping[str, str]) -> LoadedWorkflow:
     return load_workflow(
         case.workflow,
         variables=case.config.vars,
         functions_dir=case.functions_dir,
-        recorded=Recorded(environment=case.environment(live=live)),
+        recorded=Recorded(environment=environment),
     )
 
 
@@ -221,12 +238,17 @@ def _unmet(case: Case, result: RunResult, seen: Seen) -> Iterator[Unmet]:
     return unmet(case.config.expect, result, seen, case.file.parent)
 
 
-def _of_player(player: Player, result: RunResult) -> Iterator[Unmet]:
+def _of_player(player: Player, result: RunResult, graph: LoadedGraph) -> Iterator[Unmet]:
     """Requests that were not recorded, and recorded ones that were not made."""
     for error in player.missing[:_MOST_MISSING]:
         text = f"the recording holds no {error.key}"
-        text += f"; nearest is {error.nearest}" if error.nearest else ""
-        yield Unmet(("recording",), text, error.difference.splitlines())
+        if error.nearest == error.key:
+            text = f"the request of {error.key} is not the one that was recorded"
+        elif error.nearest:
+            text += f"; nearest is {error.nearest}"
+        lines = error.difference.splitlines()
+        place = _place_of(graph, node_of(error.key))
+        yield Unmet(("recording",), text, lines, position=place)
     if player.missing or result.status != "completed" or not player.is_whole:
         return
     if unused := player.unused():
@@ -234,3 +256,14 @@ def _of_player(player: Player, result: RunResult) -> Iterator[Unmet]:
         more = len(unused) - _MOST_MISSING
         shown += f" and {more} more" if more > 0 else ""
         yield Unmet(("recording",), f"recorded, and not asked for any more: {shown}")
+
+
+def _place_of(graph: LoadedGraph, node: str) -> Position | None:
+    """Where a node stands in its file; a graph within a node that is not there: that node."""
+    name, _, rest = node.partition("/")
+    for index, each in enumerate(graph.config.nodes):
+        if each.id == name:
+            child = graph.subgraphs.get(name)
+            inner = _place_of(child, rest) if rest and child is not None else None
+            return inner or graph.locate(("nodes", index))
+    return None

@@ -31,7 +31,7 @@ class Failure:
     difference: str
     """Lines that name what was wanted and what came; may be empty."""
     position: Position
-    """Where the case says it."""
+    """Where the case says it; the node in the workflow whose request was not recorded."""
 
     def __str__(self) -> str:
         lines = [f"{self.what}: {self.message} ({self.position})"]
@@ -137,5 +137,8 @@ def result_of(
 def _failure(case: Case, found: Unmet, redactor: Redactor) -> Failure:
     difference = "\n".join(found.difference)
     return Failure(
-        found.what, redactor.text(found.message), redactor.text(difference), case.place(found.path)
+        found.what,
+        redactor.text(found.message),
+        redactor.text(difference),
+        found.position or case.place(found.path),
     )

@@ -10,6 +10,7 @@ from devall.core.errors import ConfigError, DevallError
 from devall.core.messages import JsonValue
 from devall.loading.document import Document
 from devall.loading.places import Path as Steps
+from devall.telemetry.redaction import Redactor
 from devall.testing.cases.playing import Played, play, play_live
 from devall.testing.cases.reading import Case, read_case
 from devall.testing.cases.running import CaseResult, Updated, result_of
@@ -47,7 +48,7 @@ async def update_case(case: Case) -> CaseResult:
             case = read_case(case.file, case.name)
             played = await play(case)
     changes = [each for each in played.unmet if each.can_update]
-    if changes and not played.needs_recording and _rewrite(case, changes):
+    if changes and not played.needs_recording and _rewrite(case, changes, played.redactor):
         updated.append("expectations")
         case = read_case(case.file, case.name)
         played = await play(case)
@@ -76,10 +77,10 @@ async def _record(case: Case) -> Unmet | None:
     return None
 
 
-def _rewrite(case: Case, changes: Sequence[Unmet]) -> bool:
+def _rewrite(case: Case, changes: Sequence[Unmet], redactor: Redactor) -> bool:
     """Write expectations anew; whether any was."""
     document = case.document
-    text = rewritten(document, [(each.path, each.got) for each in changes])
+    text = rewritten(document, [(each.path, redactor.value(each.got)) for each in changes])
     if text == document.text:
         return False
     before = case.file.read_bytes()

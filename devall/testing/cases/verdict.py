@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from devall.core.diagnostics import Position
 from devall.core.events import Event, NodeFinished, ToolCallStarted
+from devall.core.ids import node_of
 from devall.core.messages import JsonValue
 from devall.engine.result import RunResult
 from devall.loading.places import Path as Steps
@@ -42,6 +44,8 @@ class Unmet:
     """What would be right, where the case could simply say so."""
     can_update: bool = False
     """Whether it could."""
+    position: Position | None = None
+    """What it is about, where that is in another file than the case's."""
 
     @property
     def what(self) -> str:
@@ -230,7 +234,8 @@ def _tool(
         return
     by = f" by {wanted.node}" if wanted.node else ""
     such = " with such arguments" if wanted.arguments else ""
-    text = f"tool {wanted.name} was called {_times(len(fitting))}{by}{such}"
+    how = f"was called {_times(len(fitting))}" if fitting else "was not called"
+    text = f"tool {wanted.name} {how}{by}{such}"
     call = f"{wanted.name}({_arguments(wanted.arguments)})"
     lines = [f"wanted: {call}, {wanted.times} calls"]
     if named:
@@ -288,8 +293,6 @@ def _bounds(most: AtMost, result: RunResult) -> Iterator[Unmet]:
 
 
 def _node(path: str, node: str) -> str:
-    from devall.core.ids import node_of
-
     return node_of(path) or node
 
 
