@@ -220,7 +220,9 @@ class Explainer:
 
     def _state(self, node: str, graph: str, visits: list[Visit]) -> str:
         if visits:
-            return _STATES[self.story.status(visits[-1])]
+            status = self.story.status(visits[-1])
+            is_running = status == "unfinished" and self.is_alive
+            return "is running" if is_running else _STATES[status]
         return "skipped" if self._is_skipped(node, graph) else "has not run"
 
     def _is_skipped(self, node: str, graph: str) -> bool:
@@ -374,7 +376,7 @@ _STATES: dict[VisitStatus, str] = {
     "failed": "failed",
     "waiting": "waits for a human",
     "cancelled": "was cancelled",
-    "unfinished": "is not finished",
+    "unfinished": "was not finished",
 }
 
 

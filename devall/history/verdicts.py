@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 
 from devall.config.edges import (
     Always,
+    ExpressionCondition,
+    ExpressionConfig,
     FunctionCondition,
     FunctionProcess,
     KeywordCondition,
     KeywordConfig,
     RegexExtract,
 )
+from devall.core.errors import ExpressionError
 from devall.core.messages import Message
-from devall.edges.conditions import keyword_test
+from devall.edges.conditions import expression_test, keyword_test
 from devall.edges.transforms import regex_extract
 from devall.graph.model import PlanEdge
 from devall.history.events import HIDDEN
@@ -44,6 +47,8 @@ class Verdicts:
                 parts.append(f"function {config.name}")
             case KeywordCondition(config=config):
                 parts.append(_keywords(config))
+            case ExpressionCondition(config=config):
+                parts.append(f"expression `{config.when}`")
         match edge.config.process:
             case RegexExtract(config=config) if config.on_no_match == "drop":
                 parts.append(f"regex_extract /{config.pattern}/ must match")
@@ -82,6 +87,12 @@ class Verdicts:
                     return "decided by a text that is kept out of logs"
                 words = "; ".join(_found(config, text))
                 if not keyword_test(config)(text):
+                    return words
+            case ExpressionCondition(config=config):
+                if is_hidden:
+                    return "decided by a text that is kept out of logs"
+                words, is_true = _of_expression(config, edge, text)
+                if not is_true:
                     return words
         return self._of_process(edge, decision, text, words, fired, outputs, is_hidden=is_hidden)
 
@@ -171,6 +182,15 @@ def _found(config: KeywordConfig, text: str) -> Iterator[str]:
         yield f"{' or '.join(sought)} is not in {quoted(text)}"
     else:
         yield f"none of {_list(config.none)} stands in {quoted(text)}"
+
+
+def _of_expression(config: ExpressionConfig, edge: PlanEdge, text: str) -> tuple[str, bool]:
+    """What an expression says of a text, in words, and whether it lets the edge fire."""
+    try:
+        is_true = expression_test(config, f"edge {edge.name}")(text)
+    except ExpressionError as error:
+        return str(error), False
+    return f"`{config.when}` is {'true' if is_true else 'false'} of {quoted(text)}", is_true
 
 
 def _around(text: str, folded: str, word: str) -> str:

@@ -84,7 +84,7 @@ def test_a_live_run_is_cancelled_in_order_and_can_be_gone_on_with(devall, live):
     shown = devall("runs", "show", "live", code=0).stdout
     assert f"process: {live.pid} on " in shown
     why = devall("why", "live", "C", code=0).stdout
-    assert "C has not run yet; it waits for B (is not finished)" in why
+    assert "C has not run yet; it waits for B (is running)" in why
     done = devall("runs", "cancel", "live", code=0)
     assert done.stdout == "run live has ended: cancelled\n"
     out, _ = live.communicate(timeout=10)
@@ -104,7 +104,7 @@ def test_a_killed_run_is_said_to_be_interrupted(devall, live):
     assert "A: done in" in done.stdout
     assert "run live was interrupted" in done.stderr
     why = devall("why", "live", "C", code=0).stdout
-    assert "C had not run when the run broke off; it waits for B (is not finished)" in why
+    assert "C had not run when the run broke off; it waits for B (was not finished)" in why
     assert "devall resume live" in devall("runs", "show", "live", code=0).stdout
 
 
