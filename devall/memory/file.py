@@ -12,8 +12,8 @@ from typing import Any, cast
 from devall.config.memory import FileSource
 from devall.core.errors import SetupError
 from devall.memory.base import Memory
-from devall.memory.embedding import EmbeddingModel, Vector, likeness
-from devall.memory.simple import decoded, encoded
+from devall.memory.embedding import EmbeddingModel
+from devall.memory.vectors import Vector, decoded, encoded, likeness
 from devall.workspace import private_folder, write_private
 
 PASSAGE = 1000
@@ -158,7 +158,9 @@ def _read_index(index: Path, model: str) -> dict[str, _File]:
             return {}
         files = cast(Mapping[str, Any], data["files"])
         return {
-            path: _File(f["stamp"], tuple((text, decoded(v)) for text, v in f["passages"]))
+            path: _File(
+                f["stamp"], tuple((text, decoded(v) or Vector("f")) for text, v in f["passages"])
+            )
             for path, f in files.items()
         }
     except (OSError, ValueError, KeyError, TypeError):

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import sys
-from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from devall.memory.base import Memory
-from devall.memory.embedding import EmbeddingModel, Vector, likeness
-from devall.memory.storage import Record, Records, as_memory
+from devall.memory.embedding import EmbeddingModel
+from devall.memory.media import KeptMedia, RunFiles, media_folder
+from devall.memory.storage import Record, Records, as_memory, as_record, merged
+from devall.memory.vectors import Vector, VectorTable, decoded, encoded
 
 
 class SimpleMemory:
-    """Keeps what was asked and answered; gives what is most like a query."""
+    """Keeps what was asked and answered; gives what is most like a query.
 
-    def __init__(self, name: str, path: Path | None, embedding: EmbeddingModel) -> None:
+    Each item has its vector with the model's name and the number of dimensions. Vectors of
+    another model, or of another size, are never compared: they are made anew for this run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path | None,
+        embedding: EmbeddingModel,
+        *,
+        files: RunFiles | None = None,
+    ) -> None:
         """Take the place; nothing is opened yet.
 
         Args:
             name: The store's name in the workflow.
             path: The file; None = kept as long as this object lives.
             embedding: Makes the vectors.
+            files: The attachments of the run.
         """
         self.name = name
         self._records = Records(path)
         self._embedding = embedding
+        self._media = KeptMedia(media_folder(path), files)
         self._made: dict[str, Vector] = {}
-        """Vectors made here for items that another model had written, by the item's id."""
+        """Vectors made here for texts that the file has none of this model for."""
+        self._table: tuple[Sequence[Record], VectorTable] | None = None
+        """The vectors of the records that were read last."""
+        self._adopting = asyncio.Lock()
 
     async def open(self) -> None:
         """Look whether the file can be read.
@@ -40,28 +56,38 @@ class SimpleMemory:
         await asyncio.to_thread(self._records.read)
 
     async def retrieve(self, query: str, top_k: int, threshold: float) -> Sequence[Memory]:
-        """The items most like the query; of equals the newest first."""
+        """The items most like the query; of equals the newest first.
+
+        Raises:
+            ModelError: the embedding model cannot be reached, or refuses.
+        """
         records = await asyncio.to_thread(self._records.read)
         if not records:
             return []
-        await self._adopt(records)
         sought = await self._embedding.embed_query(query)
-        best = await asyncio.to_thread(self._ranked, records, sought, threshold)
-        return [as_memory(record) for record in best[:top_k]]
+        async with self._adopting:
+            table = await self._vectors(records, len(sought))
+        best = await asyncio.to_thread(table.nearest, sought, top_k, threshold)
+        return await asyncio.to_thread(self._given, [records[row] for row in best])
 
     async def write(self, memory: Memory) -> None:
-        """Add an item with its vector."""
+        """Add an item with its vector.
+
+        Raises:
+            SetupError: the file cannot be written.
+            ModelError: the embedding model cannot be reached, or refuses.
+        """
         [vector] = await self._embedding.embed_texts([_embedded(memory)])
-        record: Record = {
-            "id": memory.id,
-            "source": memory.source,
-            "asked": memory.asked,
-            "text": memory.text,
-            "at": memory.at,
-            "model": self._embedding.name,
-            "vector": encoded(vector),
-        }
-        await asyncio.to_thread(self._records.change, lambda known: [*known, record])
+
+        def write() -> None:
+            record = as_record(memory, self._media.keep(memory.media)) | {
+                "model": self._embedding.name,
+                "dimensions": len(vector),
+                "vector": encoded(vector),
+            }
+            self._records.change(lambda known: merged(known, record))
+
+        await asyncio.to_thread(write)
 
     async def restore(self, memory: Memory) -> None:
         """Take the item in again where there is no file that holds it."""
@@ -71,49 +97,49 @@ class SimpleMemory:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def _adopt(self, records: Sequence[Record]) -> None:
-        """Make vectors for items that another embedding model has written."""
-        foreign = [r for r in records if not self._is_own(r) and r.get("id") not in self._made]
-        if foreign:
-            texts = [_embedded(as_memory(record)) for record in foreign]
-            for record, vector in zip(
-                foreign, await self._embedding.embed_texts(texts), strict=True
-            ):
-                self._made[record.get("id", "")] = vector
-
-    def _ranked(self, records: Sequence[Record], sought: Vector, threshold: float) -> list[Record]:
-        found: list[tuple[float, int]] = []
-        for place, record in enumerate(records):
-            vector = (
-                decoded(record["vector"])
-                if self._is_own(record)
-                else self._made.get(record.get("id", ""), array("f"))
+    async def _vectors(self, records: Sequence[Record], dimensions: int) -> VectorTable:
+        """The vectors of all records, in their order."""
+        known = self._table
+        if known is not None and known[0] is records and known[1].dimensions == dimensions:
+            return known[1]
+        own = await asyncio.to_thread(lambda: [self._own(record, dimensions) for record in records])
+        missing = list(
+            dict.fromkeys(
+                text
+                for record, vector in zip(records, own, strict=True)
+                if vector is None
+                and len(self._made.get(text := _text_of(record), ())) != dimensions
             )
-            score = likeness(sought, vector)
-            if score >= threshold:
-                found.append((score, place))
-        return [records[place] for _, place in sorted(found, reverse=True)]
+        )
+        if missing:
+            vectors = await self._embedding.embed_texts(missing)
+            self._made |= zip(missing, vectors, strict=True)
+        rows = bytearray()
+        for record, vector in zip(records, own, strict=True):
+            rows += (self._made[_text_of(record)] if vector is None else vector).tobytes()
+        table = VectorTable(rows, dimensions)
+        self._table = records, table
+        return table
 
-    def _is_own(self, record: Record) -> bool:
-        return record.get("model") == self._embedding.name and "vector" in record
+    def _own(self, record: Record, dimensions: int) -> Vector | None:
+        """The record's vector, if it can be compared with those of this model."""
+        if record.get("model") != self._embedding.name:
+            return None
+        vector = decoded(record.get("vector"))
+        return vector if vector is not None and len(vector) == dimensions else None
+
+    def _given(self, records: Sequence[Record]) -> list[Memory]:
+        return [
+            replace(as_memory(record), media=self._media.give(record.get("media")))
+            for record in records
+        ]
 
 
-def encoded(vector: Vector) -> str:
-    """The vector as text: 32-bit little-endian numbers in base64."""
-    if sys.byteorder == "big":
-        vector = array("f", vector)
-        vector.byteswap()
-    return base64.b64encode(vector.tobytes()).decode()
-
-
-def decoded(text: str) -> Vector:
-    """The vector that `encoded` wrote."""
-    vector = array("f", base64.b64decode(text))
-    if sys.byteorder == "big":
-        vector.byteswap()
-    return vector
+def _text_of(record: Record) -> str:
+    return _embedded(as_memory(record))
 
 
 def _embedded(memory: Memory) -> str:
     """What an item is found by."""
-    return f"{memory.asked}\n{memory.text}" if memory.asked else memory.text
+    names = " ".join(part.name for part in memory.media if part.name)
+    return "\n".join(filter(None, (memory.asked, memory.text, names)))

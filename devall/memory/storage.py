@@ -15,6 +15,7 @@ from typing import cast
 from devall.core.errors import SetupError
 from devall.core.messages import JsonValue
 from devall.memory.base import Memory
+from devall.memory.media import media_from_json
 from devall.workspace import private_folder, write_private
 
 Record = dict[str, JsonValue]
@@ -106,14 +107,38 @@ def _parsed(path: Path) -> Sequence[Record]:
 
 
 def as_memory(record: Record) -> Memory:
-    """The memory that a record holds."""
+    """The memory that a record holds; its files are those of the store."""
     return Memory(
         record["text"],
         record.get("source", ""),
         record.get("asked", ""),
         record.get("at", 0),
         record.get("id", ""),
+        media_from_json(record.get("media")),
     )
+
+
+def as_record(memory: Memory, media: JsonValue) -> Record:
+    """The record of a memory, whose files were kept as `media`; without what is empty."""
+    record: Record = {
+        "id": memory.id,
+        "source": memory.source,
+        "asked": memory.asked,
+        "text": memory.text,
+        "at": memory.at,
+        "media": media,
+    }
+    return {key: value for key, value in record.items() if key == "text" or value}
+
+
+def merged(known: Sequence[Record], record: Record) -> list[Record]:
+    """The records with one more, which stands in the place of one with the same id."""
+    same = record.get("id")
+    if same:
+        for place, other in enumerate(known):
+            if other.get("id") == same:
+                return [*known[:place], record, *known[place + 1 :]]
+    return [*known, record]
 
 
 @contextmanager

@@ -161,3 +161,11 @@ async def test_the_file_is_the_users_alone_and_a_link_to_it_stays_a_link(tmp_pat
     await Blackboard("board", link).write(Memory("x"))
     assert link.is_symlink()
     assert (tmp_path / "real.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_write_that_is_repeated_adds_nothing(tmp_path: Path):
+    for path in (None, tmp_path / "board.json"):
+        board = Blackboard("board", path)
+        for key, text in [("1", "one"), ("2", "two"), ("1", "one again"), ("", "x"), ("", "x")]:
+            await board.write(Memory(text, id=key))
+        assert await texts(board) == ["x", "x", "two", "one again"]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from devall.config.memory import FileSource
 from devall.core.errors import SetupError
 from devall.memory.base import Memory
-from devall.memory.embedding import HashedNgrams, Vector
+from devall.memory.embedding import HashedNgrams
 from devall.memory.file import PASSAGE, FileMemory, passages
+from devall.memory.vectors import Vector
 
 
 class Counted(HashedNgrams):

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from devall.core.messages import MediaPart
 from devall.memory.base import Memory
-from devall.memory.embedding import HashedNgrams, Vector, likeness, unit
-from devall.memory.simple import SimpleMemory, decoded, encoded
+from devall.memory.embedding import HashedNgrams
+from devall.memory.simple import SimpleMemory
+from devall.memory.vectors import Vector, likeness, unit
+from devall.workspace import Workspace
 
 FACTS = {
     "paris": "Paris is the capital of France.",
@@ -88,7 +89,7 @@ async def test_vectors_of_another_model_are_made_anew_and_never_compared(tmp_pat
     await store.write(Memory("a cab", id="cab"))
     assert [m.id for m in await store.retrieve("a cab", 1, -1)] == ["cab"]
     records = json.loads((tmp_path / "facts.json").read_text())["records"]
-    assert {r["model"] for r in records} == {"ngrams-1", "letters"}
+    assert {(r["model"], r["dimensions"]) for r in records} == {("ngrams-1", 512), ("letters", 8)}
 
 
 async def test_restoring_is_for_a_store_of_this_run_alone(tmp_path: Path):
@@ -100,13 +101,84 @@ async def test_restoring_is_for_a_store_of_this_run_alone(tmp_path: Path):
     assert len(await here.retrieve("x", 10, -1)) == 4
 
 
-@given(st.lists(st.floats(width=32, allow_nan=False), max_size=20))
-def test_a_vector_survives_its_text_form(values: list[float]):
-    assert list(decoded(encoded(array("f", values)))) == values
-
-
 @pytest.mark.parametrize("text", ["", "   ", "a", "日本語", "\ud800 half", "word " * 5000])
 async def test_any_text_has_a_vector_of_length_one_or_none(text: str):
     vector = await HashedNgrams().embed_query(text)
     assert len(vector) == HashedNgrams.dimensions
     assert likeness(vector, vector) == pytest.approx(1 if text.strip() else 0, abs=1e-4)
+
+
+class Resized(HashedNgrams):
+    """A model that was set to another size, under the same name."""
+
+    dimensions = 64
+
+
+async def test_vectors_of_another_size_are_made_anew(tmp_path: Path):
+    await filled(tmp_path / "facts.json")
+    store = SimpleMemory("facts", tmp_path / "facts.json", Resized())
+    assert [m.id for m in await store.retrieve("capital of France", 1, -1)] == ["paris"]
+
+
+@pytest.mark.parametrize("vector", ["", "no base64!", "AAA=", "AAAA", 5, None, [1, 2]])
+async def test_a_vector_that_is_none_is_made_anew(tmp_path: Path, vector: object):
+    path = tmp_path / "facts.json"
+    await filled(path)
+    data = json.loads(path.read_text())
+    for record in data["records"]:
+        record["vector"] = vector
+    path.write_text(json.dumps(data))
+    store = SimpleMemory("facts", path, HashedNgrams())
+    assert [m.id for m in await store.retrieve("capital of France", 1, -1)] == ["paris"]
+
+
+async def test_a_write_that_is_repeated_adds_nothing(tmp_path: Path):
+    for path in (None, tmp_path / "facts.json"):
+        store = await filled(path)
+        await store.write(Memory("Rome is the capital of Italy.", "A", id="paris"))
+        found = await store.retrieve("capital", 10, -1)
+        assert sorted(m.id for m in found) == ["bread", "moon", "paris"]
+        assert found[0].text == "Rome is the capital of Italy."
+
+
+async def test_a_query_without_words_gives_the_newest():
+    store = await filled()
+    assert [m.id for m in await store.retrieve(" ", 2, -1)] == ["moon", "bread"]
+    assert await store.retrieve(" ", 2, 0.1) == []
+
+
+async def test_an_items_files_are_there_in_another_run(tmp_path: Path):
+    first, second = (Workspace(tmp_path / name) for name in ("one", "two"))
+    path = tmp_path / "mem" / "facts.json"
+    part = first.save_attachment(b"not really a picture", "image/png", "moon.png")
+    linked = MediaPart("image", "image/png", url="https://example.org/a.png")
+    store = SimpleMemory("facts", path, HashedNgrams(), files=first)
+    await store.write(Memory("", "A", id="x", media=(part, linked)))
+    (tmp_path / "one" / "attachments" / part.attachment).unlink()
+    [found] = await SimpleMemory("facts", path, HashedNgrams(), files=second).retrieve(
+        "the picture moon.png", 1, 0.3
+    )
+    assert found.media == (part, linked)
+    assert second.read_attachment(part.attachment) == b"not really a picture"
+
+
+async def test_a_file_that_is_gone_takes_nothing_else_with_it(tmp_path: Path):
+    here = Workspace(tmp_path / "run")
+    path = tmp_path / "facts.json"
+    part = here.save_attachment(b"x", "image/png", "moon.png")
+    store = SimpleMemory("facts", path, HashedNgrams(), files=here)
+    await store.write(Memory("The moon.", "A", id="x", media=(part,)))
+    (tmp_path / "facts.json.files" / part.attachment).unlink()
+    [found] = await store.retrieve("moon", 1, -1)
+    assert (found.text, found.media) == ("The moon.", ())
+
+
+async def test_no_file_outside_of_the_stores_folder_is_read(tmp_path: Path):
+    here = Workspace(tmp_path / "run")
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    media = {"type": "image", "mime_type": "image/png", "url": "", "name": ""}
+    record = {"text": "moon", "media": [media | {"attachment": "../secret.png"}]}
+    path = tmp_path / "facts.json"
+    path.write_text(json.dumps({"version": 1, "records": [record]}))
+    [found] = await SimpleMemory("facts", path, HashedNgrams(), files=here).retrieve("moon", 1, -1)
+    assert found.media == ()
