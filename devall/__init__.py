@@ -64,9 +64,11 @@ _OF_APP = (
     "run",
     "run_sync",
 )
-_HOMES = dict.fromkeys(_OF_APP, "devall.app")
-_HOMES |= dict.fromkeys(("CaseResult", "run_case"), "devall.testing.cases.running")
-_HOMES |= {"ToolManager": "devall.tools.manager"}
+_HOMES: dict[str, str] = {
+    **dict.fromkeys(_OF_APP, "devall.app"),
+    **dict.fromkeys(("CaseResult", "run_case"), "devall.testing.cases.running"),
+    "ToolManager": "devall.tools.manager",
+}
 
 
 def __getattr__(name: str) -> object:
