@@ -222,6 +222,8 @@ class _Detail:
                 )
 
     def _call(self, call: ModelCall, visit: Visit) -> None:
+        from devall.history.exchanges import reply_of
+
         page = self._page
         page.add(f"  turn {call.turn}{_unit(call.path, visit)}: {_call_words(call)}")
         for failure in call.failures:
@@ -246,8 +248,7 @@ class _Detail:
         for message in messages[known:]:
             page.add(f"      {message.get('role', '?')}{_about(message)}:")
             page.text(_content(message), "        ")
-        reply = cast("Mapping[str, JsonValue]", step.value or {}).get("message")
-        if reply:
+        if reply := reply_of(step):
             page.add("    reply:")
             page.text(_content(reply), "        ")
 
@@ -365,7 +366,7 @@ def _call_object(call: ModelCall, step: StepRecord | None) -> dict[str, JsonValu
         "finish_reason": end and (end.finish_reason or None),
         "from_journal": end is not None and end.replayed,
         "request": step and step.request,
-        "reply": step and step.value,
+        "reply": step.value if step is not None and step.state == "done" else None,
     }
 
 

@@ -54,7 +54,8 @@ def _execute(options: WhyOptions) -> int:
     redactor = redactor_of_today(loaded.secrets | environment_secrets(loaded.environment.values))
     known = list(dict.fromkeys((*names_in(plan), *story.nodes)))
     nodes, number = named(options.node, known)
-    verdicts = Verdicts(past.steps(lambda _, kind: kind == "edge"))
+    decisions = past.steps(lambda _, kind: kind == "edge")
+    verdicts = Verdicts({key: each for key, each in decisions.items() if each.state == "done"})
     explainer = Explainer(story, plan, verdicts, past.state == "running")
     is_whole = options.full or options.as_json or number is not None
     newest = None if is_whole else _MOST_RUNS

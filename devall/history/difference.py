@@ -15,7 +15,7 @@ from typing import cast
 from devall.core.errors import UsageError
 from devall.core.events import Event, NodeFailed, NodeFinished, NodeStarted
 from devall.core.messages import JsonValue, Message, to_json
-from devall.history.exchanges import exchanges
+from devall.history.exchanges import exchanges, reply_of
 from devall.history.past import Past, find_past
 from devall.history.story import ModelCall, Question, Story, ToolUse, Visit, story_of
 from devall.journal.base import StepRecord
@@ -217,9 +217,8 @@ def _of_step(
     messages = cast("list[dict[str, JsonValue]]", request.get("messages", []))
     yield f"{turn}: request", _plain(_json(about), side)
     yield f"{turn}: prompt", "\n".join(_lines(each, ids, side) for each in messages)
-    if isinstance(step.value, Mapping):
-        value = cast("Mapping[str, JsonValue]", step.value)
-        yield f"{turn}: reply", _lines(value.get("message") or {}, ids, side)
+    if reply := reply_of(step):
+        yield f"{turn}: reply", _lines(reply, ids, side)
 
 
 def _of_uses(turn: str, uses: Sequence[ToolUse], side: Side) -> Iterator[tuple[str, str]]:

@@ -41,7 +41,7 @@ def _without_hidden(steps: Mapping[str, StepRecord], nodes: set[str]) -> dict[st
     texts = {
         str(text)
         for key, step in steps.items()
-        if node_of(key) in nodes and (text := _message(step).get("content"))
+        if node_of(key) in nodes and (text := reply_of(step).get("content"))
     }
     found: dict[str, StepRecord] = {}
     for key, step in steps.items():
@@ -49,15 +49,17 @@ def _without_hidden(steps: Mapping[str, StepRecord], nodes: set[str]) -> dict[st
         messages = cast("list[dict[str, JsonValue]]", request.get("messages", []))
         shown = [_hidden(each, sources, texts) for each in messages]
         value = step.value
-        if node_of(key) in nodes and isinstance(value, Mapping):
+        if node_of(key) in nodes and step.state == "done" and isinstance(value, Mapping):
             reply = cast("dict[str, JsonValue]", value)
-            value = {**reply, "message": _hidden({**_message(step), "source": ""}, {""}, texts)}
+            value = {**reply, "message": _hidden({**reply_of(step), "source": ""}, {""}, texts)}
         found[key] = replace(step, request={**request, "messages": shown}, value=value)
     return found
 
 
-def _message(step: StepRecord) -> dict[str, JsonValue]:
-    """The model's message."""
+def reply_of(step: StepRecord) -> dict[str, JsonValue]:
+    """The model's message; empty where it gave none."""
+    if step.state != "done":
+        return {}
     value = cast("dict[str, JsonValue]", step.value or {})
     return value.get("message") or {}
 

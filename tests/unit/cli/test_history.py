@@ -418,3 +418,35 @@ def test_a_secret_of_the_file_today_is_not_printed_by_why(devall, write):
             done = devall("why", journal, "B", *more, env=env, code=0)
             assert "sentinel" not in done.stdout + done.stderr
             assert "***" in done.stdout
+
+
+def test_a_model_call_that_failed_is_shown_and_compared(devall, write):
+    file = write(
+        "f.yaml",
+        """
+        graph:
+          start: A
+          nodes:
+            - id: A
+              type: agent
+              on_error: continue
+              log_output: false
+              config:
+                provider: openai
+                name: poet
+                retry: {max_attempts: 2, min_wait_seconds: 0.01, max_wait_seconds: 0.02}
+            - {id: B, type: passthrough}
+          edges: [{from: A, to: B}]
+        """,
+    )
+    broken = {"status": 500, "error": "out of order"}
+    with ChatServer({"poet": [broken, broken, "a poem"]}) as server:
+        devall("run", file, "--task", "x", "--run-id", "r1", env=server.env, code=0)
+        devall("run", file, "--task", "x", "--run-id", "r2", env=server.env, code=0)
+    out = devall("show", "r1", "A", code=0).stdout
+    assert "attempt 1 failed: the endpoint failed (status 500)" in out
+    assert "failed [model_unavailable]:" in out
+    told = check("show", devall("show", "r1", "A", "--json", code=0).stdout)
+    assert told["visits"][0]["model_calls"][0]["reply"] is None
+    assert "did not fire: A failed" in devall("why", "r1", "B", code=0).stdout
+    assert "A: turn 1: reply (only in r2)" in devall("diff", "r1", "r2", code=1).stdout
