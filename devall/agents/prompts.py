@@ -39,16 +39,16 @@ def conversation(
             assert_never(input_mode)
 
 
-def with_note(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+def with_note(messages: Sequence[Message], note: str | tuple[Part, ...]) -> tuple[Message, ...]:
     """The conversation with a user message put in before its last user message.
 
-    Without a user message it comes last; without text nothing is put in.
+    Without a user message it comes last; where the note is empty nothing is put in.
     """
-    if not text:
+    if not note:
         return tuple(messages)
     places = [place for place, message in enumerate(messages) if message.role == "user"]
     place = places[-1] if places else len(messages)
-    return (*messages[:place], user(text), *messages[place:])
+    return (*messages[:place], Message("user", note), *messages[place:])
 
 
 def _flattened(messages: Sequence[Message]) -> Message:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
 from devall.config.agents import MemoryAttachment
-from devall.core.messages import JsonValue
+from devall.core.messages import JsonValue, MediaPart, Message, Part, TextPart
 from devall.core.ports import Scope
 from devall.memory.base import Memory, MemoryStore
+from devall.memory.media import media_from_json, media_to_json
 
 Moment = Literal["answer", "thinking"]
 
@@ -37,6 +38,8 @@ class Attached:
 
     store: MemoryStore
     attachment: MemoryAttachment
+    run: str = ""
+    """Id of the run: makes the ids of what it writes other than those of all other runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +51,44 @@ class Recall:
     """Id of the node that writes."""
     scope: Scope
 
-    async def read(self, moment: Moment, query: str) -> str:
-        """What the stores know for the query, as one text; empty where they know nothing."""
-        lines: list[str] = []
+    async def read(self, moment: Moment, query: str) -> str | tuple[Part, ...]:
+        """What the stores know for the query, as one message; empty where they know nothing.
+
+        Files of memories stand behind the text.
+        """
+        found: list[_Known] = []
         for position, bound in enumerate(self.attached):
             wanted = bound.attachment.retrieve_stage or ("gen",)
             if bound.attachment.read and not STAGES[moment].isdisjoint(wanted):
-                lines += await self._retrieved(f"memory:{position}/{moment}", bound, query)
-        return "\n".join(["From memory:", *lines]) if lines else ""
+                found += await self._retrieved(f"memory:{position}/{moment}", bound, query)
+        if not found:
+            return ""
+        text = "\n".join(["From memory:", *(known.line for known in found)])
+        media = dict.fromkeys(part for known in found for part in known.media)
+        return (TextPart(text), *media) if media else text
 
-    async def write(self, asked: str, answer: str) -> None:
-        """Keep the answer, with what it was given to, in every store that is written to."""
-        if not answer.strip():
+    async def write(self, asked: Message, answer: Message) -> None:
+        """Keep the answer, with what it was given to, in every store that is written to.
+
+        The files of both belong to it. An answer without text and files is none.
+        """
+        if not answer.text.strip() and not _media(answer):
             return
+        media = tuple(dict.fromkeys((*_media(asked), *_media(answer))))
+        kept = Memory(answer.text, self.source, asked.text, media=media)
         for position, bound in enumerate(self.attached):
             if bound.attachment.write:
-                await self._written(f"memory:{position}/write", bound.store, asked, answer)
+                await self._written(f"memory:{position}/write", bound, kept)
 
-    async def _retrieved(self, step: str, bound: Attached, query: str) -> list[str]:
+    async def _retrieved(self, step: str, bound: Attached, query: str) -> list[_Known]:
         store, attachment = bound.store, bound.attachment
 
         async def call() -> JsonValue:
             found = await store.retrieve(query, attachment.top_k, attachment.similarity_threshold)
-            return [{"text": m.text, "source": m.source, "asked": m.asked} for m in found]
+            return [
+                {"text": m.text, "source": m.source, "asked": m.asked} | _with_media(m.media)
+                for m in found
+            ]
 
         request = {
             "store": store.name,
@@ -78,24 +96,50 @@ class Recall:
             "top_k": attachment.top_k,
             "threshold": attachment.similarity_threshold,
         }
-        return [_line(**known) for known in await self.scope.step("memory", step, request, call)]
+        return [_known(**found) for found in await self.scope.step("memory", step, request, call)]
 
-    async def _written(self, step: str, store: MemoryStore, asked: str, answer: str) -> None:
+    async def _written(self, step: str, bound: Attached, kept: Memory) -> None:
+        store = bound.store
         is_replayed = True
 
         async def call() -> JsonValue:
             nonlocal is_replayed
             is_replayed = False
-            memory = Memory(answer, self.source, asked, time.time(), secrets.token_hex(8))
+            # A crash between the store's write and the journal's repeats the write: with the
+            # same id, so that the item is not there twice.
+            place = f"{bound.run}\n{self.scope.path}/{step}"
+            own = hashlib.sha256(place.encode()).hexdigest()[:16]
+            memory = replace(kept, at=time.time(), id=own)
             await store.write(memory)
             return {"at": memory.at, "id": memory.id}
 
-        request = {"store": store.name, "asked": asked, "answer": answer}
+        request = {"store": store.name, "asked": kept.asked, "answer": kept.text}
+        request |= _with_media(kept.media)
         value = await self.scope.step("memory", step, request, call)
         if is_replayed:
-            await store.restore(Memory(answer, self.source, asked, value["at"], value["id"]))
+            await store.restore(replace(kept, at=value["at"], id=value["id"]))
 
 
-def _line(text: str, source: str, asked: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found of one memory."""
+
+    line: str
+    media: tuple[MediaPart, ...] = ()
+
+
+def _known(text: str, source: str, asked: str, media: JsonValue = None) -> _Known:
+    parts = media_from_json(media)
     line = f"- [{source}] {text}" if source else f"- {text}"
-    return f"{line}\n  (to: {asked})" if asked else line
+    if asked:
+        line += f"\n  (to: {asked})"
+    names = ", ".join(part.name or part.attachment or part.url for part in parts)
+    return _Known(f"{line}\n  (with: {names})" if names else line, parts)
+
+
+def _media(message: Message) -> tuple[MediaPart, ...]:
+    return tuple(part for part in message.parts if isinstance(part, MediaPart))
+
+
+def _with_media(media: Sequence[MediaPart]) -> dict[str, JsonValue]:
+    return {"media": media_to_json(media)} if media else {}

@@ -19,7 +19,7 @@ from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
 from devall.core.errors import LimitReached, OutputTruncated, SetupError
 from devall.core.events import Warned
-from devall.core.messages import NOTHING, JsonValue, Message, ToolCall
+from devall.core.messages import NOTHING, JsonValue, Message, ToolCall, user
 from devall.core.ports import NodeResult, Scope
 from devall.models.base import AttachmentReader, ChatModel, ChatReply
 from devall.tools.base import ToolSpec
@@ -92,13 +92,13 @@ class _Run:
         config = self._agent.config
         start = conversation(inputs, role=config.role or "", input_mode=config.input_mode)
         asked = _question(start)
-        prompt = with_note(start, await self._recall.read("answer", asked))
+        prompt = with_note(start, await self._recall.read("answer", asked.text))
         answer, exchange = await self._answer(prompt)
         if config.thinking is not None:
-            answer = await self._second_thought(prompt, asked, answer)
+            answer = await self._second_thought(prompt, asked.text, answer)
         if self._agent.schema is not None:
             answer = await self._agent.schema.checked((*prompt, *exchange), answer, self._ask)
-        await self._recall.write(asked, answer.text)
+        await self._recall.write(asked, answer)
         output = Message("assistant", answer.content, self._agent.id)
         return NodeResult((output,), (*exchange, answer))
 
@@ -220,6 +220,6 @@ class _Run:
         scope.emit(Warned(path=scope.path, code=code, message=text, node=scope.node))
 
 
-def _question(messages: Sequence[Message]) -> str:
-    """What the agent is asked: the text of the newest user message."""
-    return next((m.text for m in reversed(messages) if m.role == "user"), "")
+def _question(messages: Sequence[Message]) -> Message:
+    """What the agent is asked: the newest user message; an empty one where there is none."""
+    return next((m for m in reversed(messages) if m.role == "user"), user(""))

@@ -19,6 +19,7 @@ from devall.memory.base import MemoryStore
 from devall.memory.blackboard import Blackboard
 from devall.memory.embedding import EmbeddingModel
 from devall.memory.file import FileMemory
+from devall.memory.media import RunFiles
 from devall.memory.simple import SimpleMemory
 
 Embedding = Callable[[EmbeddingConfig | None], EmbeddingModel]
@@ -30,7 +31,12 @@ Raises:
 
 
 def memory_store(
-    config: StoreConfig, *, folder: Path, auto: Path, embedding: Embedding
+    config: StoreConfig,
+    *,
+    folder: Path,
+    auto: Path,
+    embedding: Embedding,
+    files: RunFiles | None = None,
 ) -> MemoryStore:
     """The store that the file describes, not yet open.
 
@@ -40,6 +46,7 @@ def memory_store(
         auto: The folder of stores whose `memory_path` is `auto`; each has a file of its own
             name in it, which is there again in the next run.
         embedding: Makes the embedding models.
+        files: The attachments of the run.
 
     Raises:
         SetupError: an extra is missing, or the embedding model cannot be had.
@@ -53,10 +60,12 @@ def memory_store(
     match config:
         case BlackboardStore():
             block = config.config
-            return Blackboard(config.name, place(block.memory_path), block.max_items)
+            path = place(block.memory_path)
+            return Blackboard(config.name, path, block.max_items, files=files)
         case SimpleStore():
             block = config.config
-            return SimpleMemory(config.name, place(block.memory_path), embedding(block.embedding))
+            path, model = place(block.memory_path), embedding(block.embedding)
+            return SimpleMemory(config.name, path, model, files=files)
         case FileStore():
             block = config.config
             model = embedding(block.embedding)

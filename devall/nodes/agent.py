@@ -47,6 +47,7 @@ class AgentExecutor:
         keep_text: KeepText | None = None,
         gates: Gates | None = None,
         base: Path | None = None,
+        run_id: str = "",
     ) -> None:
         """Bind the node to what it works with; nothing is opened yet.
 
@@ -60,6 +61,7 @@ class AgentExecutor:
             keep_text: Keeps a text as an attachment of the run.
             gates: The ways to endpoints, shared by the agents of the run.
             base: Where the path of an `output_schema` begins: the folder of the file.
+            run_id: The run, for the ids of memories.
         """
         self._node = node
         self._models = models
@@ -70,6 +72,7 @@ class AgentExecutor:
         self._keep_text = keep_text
         self._gates = gates or Gates()
         self._base = base or Path()
+        self._run_id = run_id
         self._agent: Agent | None = None
         self._opening = asyncio.Lock()
 
@@ -101,7 +104,8 @@ class AgentExecutor:
         schema = self._schema(config.output_schema)
         model = self._models.model(self._choice)
         memories = [
-            Attached(self._store(attachment.name), attachment) for attachment in config.memories
+            Attached(self._store(attachment.name), attachment, self._run_id)
+            for attachment in config.memories
         ]
         for bound in memories:
             await bound.store.open()
@@ -154,4 +158,6 @@ def choice_of(config: AgentConfig) -> ModelChoice:
         config.params.timeout,
         config.params.tool_mode,
         None if config.params.images == "auto" else config.params.images,
+        config.params.echo_reasoning,
+        config.params.api_version,
     )

@@ -64,6 +64,8 @@ class Crew:
     """What is done with calls that an interrupted run left in doubt; None = as the file says."""
     remembers: bool = True
     """False: memory stores are neither read nor written."""
+    run_id: str = ""
+    """The run, for the ids of memories."""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     """Where tools find their settings and keys; None = the environment of devall."""
     _gates: Gates = field(default_factory=Gates)
@@ -101,6 +103,7 @@ class Crew:
             keep_text=self._keep_text,
             gates=self._gates,
             base=folder,
+            run_id=self.run_id,
         )
 
     def _keep_text(self, text: str) -> str:
@@ -130,7 +133,11 @@ class Crew:
                 config.name: ForgottenStore(config.name)
                 if not self.remembers
                 else memory_store(
-                    config, folder=here, auto=here / "memory", embedding=self._embedding
+                    config,
+                    folder=here,
+                    auto=here / "memory",
+                    embedding=self._embedding,
+                    files=self.workspace,
                 )
                 for config in plan.graph.memory
             }

@@ -105,6 +105,7 @@ async def carry_out(session: Session) -> RunResult:
         emit=state.emit,
         in_doubt=session.in_doubt,
         remembers=session.remembers,
+        run_id=session.run_id,
     )
     try:
         state.emit(

@@ -10,7 +10,7 @@ import pytest
 from devall.agents.recall import Attached
 from devall.config.agents import MemoryAttachment
 from devall.core.errors import ModelRefused
-from devall.core.messages import assistant, user
+from devall.core.messages import MediaPart, Message, TextPart, assistant, user
 from devall.memory.base import Memory
 from devall.memory.blackboard import Blackboard
 from devall.memory.embedding import HashedNgrams
@@ -19,8 +19,8 @@ from devall.memory.simple import SimpleMemory
 REFLECT = {"thinking": {"type": "reflection", "config": {"reflection_prompt": "again"}}}
 
 
-def attached(store: Any, **settings: Any) -> Attached:
-    return Attached(store, MemoryAttachment.model_validate({"name": store.name} | settings))
+def attached(store: Any, run: str = "", **settings: Any) -> Attached:
+    return Attached(store, MemoryAttachment.model_validate({"name": store.name} | settings), run)
 
 
 @pytest.fixture
@@ -145,3 +145,41 @@ async def test_a_replayed_run_fills_the_memory_that_lived_with_the_first(played,
     fresh = Blackboard("board", None)
     await played([], memories=[attached(fresh)]).run(new_scope(journal=first.journal), "a")
     assert await texts(fresh) == ["ok"]
+
+
+async def test_a_write_that_a_crash_kept_from_the_journal_is_not_there_twice(
+    played, new_scope, tmp_path: Path
+):
+    board = Blackboard("board", tmp_path / "board.json")
+    for run in ("one", "one", "two"):
+        await played(["ok"], memories=[attached(board, run)]).run(new_scope(), "a")
+    assert await texts(board) == ["ok", "ok"]
+    await played(["ok"], memories=[attached(board, "one")]).run(new_scope(path="/A@2"), "a")
+    assert len(await texts(board)) == 3
+
+
+PICTURE = MediaPart("image", "image/png", attachment="ab.png", name="cat.png")
+
+
+async def test_the_files_of_what_was_asked_are_kept_and_put_in_again(played, new_scope):
+    board = Blackboard("board", None)
+    asked = Message("user", (TextPart("who is it?"), PICTURE))
+    await played(["A cat."], memories=[attached(board, read=False)]).run(new_scope(), asked)
+    [found] = await board.retrieve("", 1, -1)
+    assert (found.text, found.asked, found.media) == ("A cat.", "who is it?", (PICTURE,))
+    first = new_scope()
+    agent = played(["yes"], memories=[attached(board)])
+    done = await agent.run(first, "really?")
+    assert agent.requests[0].messages[0].content == (
+        TextPart("From memory:\n- [A] A cat.\n  (to: who is it?)\n  (with: cat.png)"),
+        PICTURE,
+    )
+    again = played([], memories=[attached(board)])
+    assert await again.run(new_scope(journal=first.journal), "really?") == done
+
+
+async def test_an_answer_without_text_and_files_is_not_kept(played, scope):
+    board = Blackboard("board", None)
+    asked = Message("user", (TextPart("who?"), PICTURE))
+    await played([" "], memories=[attached(board)]).run(scope, asked)
+    assert await texts(board) == []
