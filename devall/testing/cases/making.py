@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +12,7 @@ from devall.core.errors import UsageError
 from devall.core.ids import is_run_id
 from devall.core.messages import JsonValue, MediaPart, from_json
 from devall.graph.checked import load_workflow
+from devall.journal.base import StepRecord
 from devall.journal.reader import Reader
 from devall.journal.rows import RunRow
 from devall.runs.settings import Settings, recorded
@@ -59,7 +60,7 @@ async def make_case(
     with Reader(logs_dir) as reader:
         row = reader.run(run_id)
         _check(row)
-        steps = list(reader.steps(row))
+        steps = _steps(reader, row)
     settings = Settings.from_json(row.settings)
     redactor = _redactor(row, settings)
     tape = Tape(str(cast("Mapping[str, JsonValue]", row.result)["status"]), steps, row.id)
@@ -107,6 +108,21 @@ def _check(row: RunRow) -> None:
         raise UsageError(
             f"run {row.id} was given files with its task, which a case cannot hold yet"
         )
+
+
+def _steps(reader: Reader, row: RunRow) -> list[StepRecord]:
+    """What the run has done; an answer that came later stands with its question."""
+    asked = {
+        each.key: reader.record(row, each).request
+        for each in reader.rows(row)
+        if each.kind == "human" and each.state == "begun"
+    }
+    return [
+        replace(step, request=asked[step.key])
+        if step.request is None and step.key in asked
+        else step
+        for step in reader.steps(row)
+    ]
 
 
 def _redactor(row: RunRow, settings: Settings) -> Redactor:
