@@ -14,6 +14,9 @@ from devall.models.base import ChatModel, ToolSchema
 from devall.models.tool_schemas import Profile, adapted, profile_of
 from devall.tools.base import ToolSpec
 
+Rewritten = dict[str, tuple[ToolSpec, ToolSchema]]
+"""By name: a tool, and what the provider is offered of it."""
+
 
 @dataclass(slots=True)
 class Offers:
@@ -27,12 +30,10 @@ class Offers:
     model: ChatModel
     scope: Scope
     told: set[str]
+    rewritten: Rewritten = field(default_factory=dict[str, tuple[ToolSpec, ToolSchema]])
+    """Shared by all runs of the agent."""
     _profile: Profile = field(init=False)
     _changing: ChangingTools | None = field(default=None, init=False)
-    _schemas: dict[str, tuple[ToolSpec, ToolSchema]] = field(
-        default_factory=dict[str, tuple[ToolSpec, ToolSchema]], init=False
-    )
-    """By name: a tool, and what the provider is offered of it."""
     _specs: Sequence[ToolSpec] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
@@ -81,12 +82,12 @@ class Offers:
         """The tools in the words that the provider takes; the same tool is rewritten once."""
         found: list[ToolSchema] = []
         for spec in specs:
-            known = self._schemas.get(spec.name)
+            known = self.rewritten.get(spec.name)
             if known is None or known[0] != spec:
                 parameters = adapted(spec.parameters, self._profile)
                 size = len(str(spec.parameters))
                 known = (spec, ToolSchema(spec.name, spec.description, parameters, size))
-                self._schemas[spec.name] = known
+                self.rewritten[spec.name] = known
             found.append(known[1])
         return found
 

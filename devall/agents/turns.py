@@ -9,7 +9,7 @@ from typing import Literal
 from devall.agents.answers import AnswerSchema
 from devall.agents.calls import Calls, Tools, with_unique_ids
 from devall.agents.gates import Gate
-from devall.agents.offers import Offers
+from devall.agents.offers import Offers, Rewritten
 from devall.agents.prompts import conversation, with_note
 from devall.agents.recall import Attached, Recall
 from devall.agents.repeats import Repeats
@@ -21,7 +21,7 @@ from devall.core.errors import LimitReached, OutputTruncated, SetupError
 from devall.core.events import Warned
 from devall.core.messages import NOTHING, JsonValue, Message, ToolCall, user
 from devall.core.ports import NodeResult, Scope
-from devall.models.base import AttachmentReader, ChatModel, ChatReply
+from devall.models.base import AttachmentReader, ChatModel, ChatReply, ToolSchema
 from devall.tools.base import ToolSpec
 
 _OF_TOOLS = ("tool_choice", "parallel_tool_calls")
@@ -49,6 +49,10 @@ class Agent:
     thinkers: Mapping[str, Thinker] = field(default_factory=lambda: THINKERS)
     told: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """What was said once, and need not be said for each run."""
+    rewritten: Rewritten = field(
+        default_factory=dict[str, tuple[ToolSpec, ToolSchema]], repr=False, compare=False
+    )
+    """What the provider is offered of each tool."""
 
     async def run(self, scope: Scope, inputs: Sequence[Message]) -> NodeResult:
         """One run: the answer, and the tool exchange that led to it.
@@ -85,7 +89,7 @@ class _Run:
         )
         self._recall = Recall(agent.memories, agent.id, scope)
         self._repeats = Repeats(config.params.repeat_limit)
-        self._offers = Offers(agent.tools, agent.model, scope, agent.told)
+        self._offers = Offers(agent.tools, agent.model, scope, agent.told, agent.rewritten)
         self._was_cut = False
 
     async def result(self, inputs: Sequence[Message]) -> NodeResult:

@@ -94,9 +94,12 @@ class Journal(Protocol):
         ...
 
 
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def canonical(request: JsonValue) -> str:
     """The text of a request that is the same in every process."""
-    return json.dumps(request, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _encoder.encode(request)
 
 
 def fingerprint(request: JsonValue, redact: Callable[[JsonValue], JsonValue] | None = None) -> str:

@@ -43,15 +43,15 @@ def is_plain(text: str) -> bool:
     return _MARK not in text
 
 
-def unpack(text: str, read: Callable[[str], str]) -> JsonValue:
-    """The value of a JSON text, its pieces read back by their hash."""
+def unpack(text: str, read: Callable[[str], JsonValue]) -> JsonValue:
+    """The value of a JSON text, its pieces (values themselves) read back by their hash."""
     if is_plain(text):
         return json.loads(text)
 
     def piece(found: dict[str, JsonValue]) -> JsonValue:
         if not _is_piece(found):
             return found
-        return json.loads(read(str(found[_MARK])))
+        return read(str(found[_MARK]))
 
     return json.loads(text, object_hook=piece)
 

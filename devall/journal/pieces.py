@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from devall.core.messages import JsonValue
 from devall.journal.payloads import LARGE
 from devall.workspace import private_folder, write_private
 
@@ -47,12 +49,20 @@ class Pieces:
         """Remember that these are committed."""
         self._kept.update(names)
 
-    def read(self, database: sqlite3.Connection, name: str) -> str:
-        """The text of a piece.
+    def bodies(self, database: sqlite3.Connection) -> dict[str, str]:
+        """The texts of all pieces that have no file of their own, by name."""
+        rows = database.execute(
+            "SELECT hash, body FROM pieces WHERE run = ? AND body IS NOT NULL", (self.run,)
+        )
+        return dict(rows.fetchall())
+
+    def read(self, database: sqlite3.Connection, name: str) -> JsonValue:
+        """The value of a piece.
 
         Raises:
             LookupError: there is none of that name.
             OSError: its file is gone.
+            ValueError: its file is another.
         """
         row = database.execute(
             "SELECT body FROM pieces WHERE run = ? AND hash = ?", (self.run, name)
@@ -60,8 +70,8 @@ class Pieces:
         if row is None:
             raise LookupError(f"piece {name} of run {self.run} is missing")
         if row[0] is not None:
-            return str(row[0])
-        return (self.folder / FOLDER / name).read_text(encoding="utf-8")
+            return json.loads(row[0])
+        return json.loads((self.folder / FOLDER / name).read_bytes())
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
         place = private_folder(self.folder / FOLDER) / name

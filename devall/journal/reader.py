@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
+from json import loads
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -111,28 +112,46 @@ class Reader(AbstractContextManager["Reader"]):
     def steps(self, run: RunRow) -> Iterator[StepRecord]:
         """The steps of a run that count, whole, in the order in which they were last written."""
         newest = {row.key: row for row in self.rows(run)}
+        read = self._pieces(run, Pieces(run.run, self.folder / run.id).bodies(self._database))
         for row in sorted(newest.values(), key=lambda each: each.seq):
             if row.state != "void":
-                yield self.record(run, row)
+                yield _record(row, read)
 
-    def record(self, run: RunRow, row: StepRow, *, with_request: bool = True) -> StepRecord:
+    def record(self, run: RunRow, row: StepRow) -> StepRecord:
         """A step with its request and value."""
+        return _record(row, self._pieces(run, {}))
+
+    def _pieces(self, run: RunRow, bodies: Mapping[str, str]) -> Callable[[str], JsonValue]:
+        """Reads the pieces of a run, each of them once: requests share most of theirs.
+
+        Args:
+            run: The run.
+            bodies: Texts of pieces, as far as they are read already.
+        """
         pieces = Pieces(run.run, self.folder / run.id)
+        known: dict[str, JsonValue] = {}
 
-        def whole(text: str) -> JsonValue:
-            return unpack(text, lambda name: pieces.read(self._database, name))
+        def read(name: str) -> JsonValue:
+            if name not in known:
+                body = bodies.get(name)
+                known[name] = pieces.read(self._database, name) if body is None else loads(body)
+            return known[name]
 
-        return StepRecord(
-            row.key,
-            row.kind,
-            row.fingerprint,
-            whole(row.value) if row.state in {"done", "failed"} else None,
-            row.state,
-            whole(row.request) if with_request else None,
-            row.seconds,
-            row.at,
-            row.epoch,
-        )
+        return read
+
+
+def _record(row: StepRow, read: Callable[[str], JsonValue]) -> StepRecord:
+    return StepRecord(
+        row.key,
+        row.kind,
+        row.fingerprint,
+        unpack(row.value, read) if row.state in {"done", "failed"} else None,
+        row.state,
+        unpack(row.request, read),
+        row.seconds,
+        row.at,
+        row.epoch,
+    )
 
 
 def _bring_up_to_date(file: Path) -> None:

@@ -401,7 +401,7 @@ class SqliteJournal:
                 " anew, and what follows",
             ) from error
 
-    def _read_piece(self, name: str) -> str:
+    def _read_piece(self, name: str) -> JsonValue:
         if self._reading is None:
             self._reading = sqlite3.connect(self.store.file, isolation_level=None)
         return self._pieces.read(self._reading, name)
