@@ -61,6 +61,12 @@ class Params(ConfigModel):
     endpoint that refuses a request for its images is asked once more without them, and gets none
     afterwards. Where an image is left out, its name stands in the text. Models of provider
     `local` take none."""
+    echo_reasoning: Literal["auto", "always", "never"] = "auto"
+    """Whether the thoughts that came with an answer (`reasoning_content`) are sent back in the next
+    turn. `auto`: yes, until the endpoint refuses them; `always`: an empty one where a call came
+    without; `never`: no. Of Chat Completions only."""
+    api_version: str | None = None
+    """Version of Azure's API; absent = `AZURE_OPENAI_API_VERSION` or `OPENAI_API_VERSION`."""
     tool_choice_then: Literal["auto", "none"] = "auto"
     """The `tool_choice` of the turns after the first, where that one is required or named."""
     temperature: float | None = None
@@ -179,8 +185,8 @@ class AgentConfig(ConfigModel):
     """A model with a role, tools and memories."""
 
     provider: Text
-    """`openai` (any OpenAI-compatible endpoint), `gemini`, `local` (in process), or one that a
-    plugin adds."""
+    """`openai` (any OpenAI-compatible endpoint), `gemini`, `anthropic`, `azure`, `ollama` or `local`
+    (in process); `devall providers` lists them."""
     name: Text
     """The model's name."""
     base_url: str | None = None

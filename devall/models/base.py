@@ -133,6 +133,10 @@ class ModelChoice:
     """`native`, `json_schema` or `text`; None = the provider's default."""
     images: bool | None = None
     """Whether the model takes images; None = what the provider says, or it is found out."""
+    echo_reasoning: str = "auto"
+    """Whether an assistant's thoughts are sent back: `auto`, `always` or `never`."""
+    api_version: str | None = None
+    """Of the API, for providers that have versions."""
 
 
 class ModelSource(Protocol):

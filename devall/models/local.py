@@ -13,9 +13,10 @@ from typing import Any
 from devall.core.errors import SetupError
 from devall.models import weights
 from devall.models.base import ChatReply, ChatRequest, ModelChoice, OnText
+from devall.models.exchange import Endpoints
+from devall.models.failures import Place
 from devall.models.openai import ChatCompletionsModel
-from devall.models.openai_client import Endpoints
-from devall.models.openai_errors import Place
+from devall.models.openai_client import endpoint_at
 
 _KEY = "local"
 _MOST_CONTEXT = 8192
@@ -103,7 +104,7 @@ class LocalModel:
         """
         url = await self.servers.url(self.file)
         place = Place(self.provider, self.name, "", "", _KEY, self.choice.timeout)
-        model = ChatCompletionsModel(self.servers.endpoints.at(url, _KEY), place)
+        model = ChatCompletionsModel(endpoint_at(self.servers.endpoints, url, _KEY), place)
         return await model.complete(request, on_text)
 
 

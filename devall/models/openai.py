@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from devall.core.errors import ModelError, ModelRefused, ModelUnavailable
+from devall.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from devall.core.messages import JsonValue
 from devall.models import convert, convert_responses
 from devall.models.base import ChatReply, ChatRequest, OnText
-from devall.models.openai_client import Endpoint
-from devall.models.openai_errors import Place, Said, from_said
+from devall.models.exchange import Endpoint
+from devall.models.failures import Place, Said, from_said
+from devall.models.habits import MOST_LESSONS, Habits, habits_of
+from devall.models.histories import HISTORIES, normalised
+from devall.models.shapes import as_list, as_object
+from devall.models.tool_schemas import profile_of
 
 JsonObject = dict[str, JsonValue]
 Path = Literal["/chat/completions", "/responses"]
@@ -24,6 +28,8 @@ class EndpointModel:
 
     endpoint: Endpoint
     place: Place
+    echo: str = "auto"
+    """Whether an assistant's thoughts are sent back: `auto`, `always` or `never`."""
 
     @property
     def provider(self) -> str:
@@ -39,6 +45,54 @@ class EndpointModel:
     def url(self) -> str:
         """The endpoint, for error texts."""
         return self.place.url
+
+    @property
+    def habits(self) -> Habits:
+        """What is known of what the model takes."""
+        return habits_of(self.place.url, self.place.model, self.place.protocol)
+
+    def fitted(self, request: ChatRequest) -> ChatRequest:
+        """The request, its conversation as the model takes it."""
+        habits = self.habits
+        kind = profile_of(self.provider, self.url).name
+        kind = "compatible" if kind == "lenient" else kind
+        messages = normalised(request.messages, HISTORIES["strict" if habits.is_strict else kind])
+        return replace(request, messages=habits.echoed(messages, self.echo))
+
+    async def adapting(
+        self,
+        given: Mapping[str, JsonValue],
+        body_of: Callable[[], JsonObject],
+        answer: Callable[[JsonObject], Awaitable[ChatReply]],
+    ) -> ChatReply:
+        """The reply to a request that is changed as long as the model says how it wants it.
+
+        Args:
+            given: The parameters that the file sets.
+            body_of: Makes the request by what is known of the model.
+            answer: Sends it.
+
+        Raises:
+            ModelError: whatever went wrong.
+        """
+        notes: list[str] = []
+        for left in reversed(range(MOST_LESSONS + 1)):
+            body = self.habits.apply(body_of())
+            try:
+                reply = await answer(body)
+            except ModelRefused as error:
+                is_other = error.status not in {400, 422} or isinstance(error, ContextOverflow)
+                if not left or is_other:
+                    raise
+                said = Said.of(getattr(error.__cause__, "body", None))
+                lesson = self.habits.learn(said, body, given, self.echo)
+                if not lesson:
+                    raise
+                if "stream_options" not in lesson:
+                    notes.append(f"{self.name} at {self.url} {lesson}")
+                continue
+            return replace(reply, notes=(*reply.notes, *notes))
+        raise AssertionError  # the last round returns or raises
 
     async def exchange(
         self, path: Path, body: JsonObject, feed: Callable[[JsonObject], str], on_text: OnText
@@ -77,18 +131,16 @@ class ChatCompletionsModel(EndpointModel):
             ModelUnavailable: repeating may help.
             BadModelResponse: the answer is no answer.
         """
-        body = {"stream": True} | convert.body_of(request, self.name)
-        rejected = self.endpoint.rejected
-        if body["stream"] and not ({"stream_options"} & (body.keys() | rejected)):
-            try:
-                usage = {"stream_options": {"include_usage": True}}
-                return await self._answer(body | usage, on_text)
-            except ModelRefused as error:
-                # Some older servers do not know the one field that the file did not ask for.
-                if error.status not in {400, 422} or "stream_options" not in str(error):
-                    raise
-                rejected.add("stream_options")
-        return await self._answer(body, on_text)
+
+        def body_of() -> JsonObject:
+            body = {"stream": True} | convert.body_of(self.fitted(request), self.name)
+            if self.habits.is_strict:
+                body["messages"] = [_without_empty(m) for m in as_list(body["messages"])]
+            if body["stream"] and "stream" not in self.habits.left_out:
+                body.setdefault("stream_options", {"include_usage": True})
+            return body
+
+        return await self.adapting(request.params, body_of, lambda b: self._answer(b, on_text))
 
     async def _answer(self, body: JsonObject, on_text: OnText) -> ChatReply:
         answer = convert.ChatAnswer()
@@ -117,7 +169,13 @@ class ResponsesModel(EndpointModel):
             ModelUnavailable: repeating may help.
             BadModelResponse: the answer is no answer.
         """
-        body = {"stream": True} | convert_responses.body_of(request, self.name)
+
+        def body_of() -> JsonObject:
+            return {"stream": True} | convert_responses.body_of(self.fitted(request), self.name)
+
+        return await self.adapting(request.params, body_of, lambda b: self._answer(b, on_text))
+
+    async def _answer(self, body: JsonObject, on_text: OnText) -> ChatReply:
         answer = convert_responses.ResponsesAnswer()
         try:
             is_stream, first = await self.exchange("/responses", body, answer.feed, on_text)
@@ -131,6 +189,12 @@ class ResponsesModel(EndpointModel):
             error.usage = answer.usage or error.usage
             raise
         return answer.reply()
+
+
+def _without_empty(message: JsonValue) -> JsonObject:
+    """The message; where nothing may be empty, nothing is said beside calls."""
+    sent = as_object(message)
+    return sent | {"content": None} if sent.get("tool_calls") and not sent["content"] else sent
 
 
 def _quoted(event: JsonObject) -> str:

@@ -1,188 +1,98 @@
-"""One HTTP client for each endpoint and key, and one exchange with it."""
+"""The clients of OpenAI-compatible endpoints and of Azure, one for each endpoint and key."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
-from typing import cast
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-import httpx2
 from httpx2 import Limits
 
-from devall.core.messages import JsonValue
-from devall.models.convert import usage_of
-from devall.models.openai_errors import Place, Said, from_said, timed_out, translated
+from devall.models.exchange import Endpoint, Endpoints
+from devall.models.openai_errors import TABLE
 from devall.models.openai_import import (
+    AsyncAzureOpenAI,
     AsyncOpenAI,
     AsyncStream,
     DefaultAsyncHttpxClient,
     OpenAIError,
-    Timeout,
 )
-from devall.models.shapes import as_object
-
-JsonObject = dict[str, JsonValue]
-
-CONNECT_SECONDS = 10.0
-_ADDRESS = (
-    "check `base_url`: it should be the address of an OpenAI-compatible API, as a rule one "
-    "that ends in /v1"
-)
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+from devall.models.urls import is_loopback
 
 
-def is_loopback(url: str) -> bool:
-    """Whether the URL names this machine."""
-    return urlsplit(url).hostname in _LOOPBACK
+def endpoint_at(endpoints: Endpoints, url: str, key: str) -> Endpoint:
+    """An OpenAI-compatible endpoint with that key."""
 
-
-def shown_url(url: str) -> str:
-    """The URL without what may be secret in it: user, password, query."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-@dataclass(slots=True)
-class Endpoint:
-    """An endpoint and a key, with the one client that all their models share."""
-
-    client: AsyncOpenAI
-    rejected: set[str] = field(default_factory=set[str])
-    """Fields of ours (not of the file) that the endpoint has refused once."""
-
-    async def exchange(
-        self, path: str, body: JsonObject, place: Place, on_event: Callable[[JsonObject], None]
-    ) -> JsonObject | None:
-        """Send a request and hand on each event of its stream.
-
-        The connection is closed when the awaiting task is cancelled.
-
-        Args:
-            path: `/chat/completions` or `/responses`.
-            body: Sent as it is.
-            place: For error texts, and the attempt's timeout.
-            on_event: Takes the events of a stream.
-
-        Returns:
-            The whole answer where the endpoint gave one JSON object; None after a stream.
-
-        Raises:
-            ModelError: whatever went wrong, in our words.
-        """
-        begun = False
-        clock = asyncio.timeout(place.timeout)
-        try:
-            async with clock, self._response(path, body, place) as response:
-                begun = True
-                if "text/event-stream" in response.headers.get("content-type", ""):
-                    await self._read_stream(response, on_event)
-                    return None
-                return _whole(await response.aread(), place)
-        except TimeoutError as error:
-            if not clock.expired():
-                raise
-            raise timed_out(place, begun=begun) from error
-        except (
-            OpenAIError,
-            httpx2.HTTPError,
-            httpx2.StreamError,
-            httpx2.InvalidURL,
-            ValueError,
-        ) as error:
-            ours = translated(error, place, begun=begun)
-            if ours is None:
-                raise
-            raise ours from error
-
-    async def _read_stream(
-        self, response: httpx2.Response, on_event: Callable[[JsonObject], None]
-    ) -> None:
-        stream = AsyncStream[object](cast_to=object, response=response, client=self.client)
-        async for event in stream:
-            on_event(as_object(event))
-
-    @contextlib.asynccontextmanager
-    async def _response(
-        self, path: str, body: JsonObject, place: Place
-    ) -> AsyncGenerator[httpx2.Response]:
-        """The response with its body unread; closed at the end, whatever happens."""
-        timeout = Timeout(place.timeout, connect=min(CONNECT_SECONDS, place.timeout))
-        response = await self.client.post(
-            path,
-            cast_to=httpx2.Response,
-            body=body,
-            options={"timeout": timeout},
-            stream=True,
-            stream_cls=cast(type[AsyncStream[object]], None),
+    def make() -> Endpoint:
+        base, query = _split(url)
+        client = AsyncOpenAI(
+            api_key=key,
+            base_url=base,
+            default_query=query,
+            max_retries=0,
+            http_client=_own_client(url),
         )
-        found = cast(httpx2.Response, response)
-        try:
-            yield found
-        finally:
-            await found.aclose()
+        return _endpoint(client)
+
+    return endpoints.shared((url, key), make)
 
 
-def _whole(data: bytes, place: Place) -> JsonObject:
-    """The body as one JSON object.
+def azure_at(endpoints: Endpoints, url: str, key: str, version: str) -> Endpoint:
+    """An endpoint of Azure with that key.
 
-    Raises:
-        BadModelResponse: it is no JSON object.
-        ModelError: it is an error object, with status 200.
+    Args:
+        endpoints: Where clients are shared.
+        url: The resource (`https://NAME.openai.azure.com`), or a path in it: one that ends in
+            `/openai/deployments/NAME`, or in `/openai/v1`, the API without versions.
+        key: Sent as the header `api-key`.
+        version: The API's version; `api-version` in the URL's query stands before it.
     """
-    text = data.decode(errors="replace")
-    if not text.strip():
-        raise place.bad("nothing", hint=_ADDRESS)
-    try:
-        found: JsonValue = json.loads(text)
-    except ValueError as error:
-        kind = "a page of HTML" if "<html" in text[:500].lower() else "something that is no JSON"
-        raise place.bad(kind, text, hint=_ADDRESS) from error
-    answer = as_object(found)
-    if answer.get("error"):
-        error = from_said(Said.of(answer), None, place)
-        error.usage = usage_of(as_object(answer.get("usage"))) or error.usage
-        raise error
-    if not answer:
-        raise place.bad("JSON that is no object", text)
-    return answer
+
+    def make() -> Endpoint:
+        base, query = _split(url)
+        base = base.rstrip("/")
+        if base.endswith("/openai/v1"):
+            versions = {"api-version": version} if version else {}
+            client = AsyncOpenAI(
+                api_key=key,
+                base_url=base,
+                default_query=versions | query,
+                default_headers={"api-key": key},
+                max_retries=0,
+                http_client=_own_client(url),
+            )
+            return _endpoint(client)
+        if "/openai/" not in f"{base}/":
+            base += "/openai"
+        client = AsyncAzureOpenAI(
+            api_key=key,
+            # A token of the environment must not stand before the key that was chosen.
+            azure_ad_token=None,
+            base_url=base,
+            api_version=str(query.pop("api-version", version)),
+            default_query=query,
+            max_retries=0,
+            http_client=_own_client(url),
+        )
+        return _endpoint(client)
+
+    return endpoints.shared(("azure", url, key, version), make)
 
 
-def _loopback_client() -> DefaultAsyncHttpxClient:
-    """A client for servers on this machine.
+def _endpoint(client: AsyncOpenAI) -> Endpoint:
+    return Endpoint(client, OpenAIError, TABLE, AsyncStream[object])
+
+
+def _split(url: str) -> tuple[str, dict[str, object]]:
+    """The URL without its query, and that."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(query="", fragment="")), dict(parse_qsl(parts.query))
+
+
+def _own_client(url: str) -> DefaultAsyncHttpxClient | None:
+    """A client for servers on this machine; None: the library's own will do.
 
     A proxy of the environment never reaches them. Connections are not kept: llama.cpp's
     server closes them unannounced, and the next request would fail on one half the time.
     """
+    if not is_loopback(url):
+        return None
     return DefaultAsyncHttpxClient(trust_env=False, limits=Limits(max_keepalive_connections=0))
-
-
-@dataclass(slots=True)
-class Endpoints:
-    """The clients of one source of models, by URL and key."""
-
-    opened: dict[tuple[str, str], Endpoint] = field(default_factory=dict[tuple[str, str], Endpoint])
-
-    def at(self, url: str, key: str) -> Endpoint:
-        """The endpoint with that key; its client is made once, which costs 30 ms."""
-        if (url, key) not in self.opened:
-            http = _loopback_client() if is_loopback(url) else None
-            parts = urlsplit(url)
-            client = AsyncOpenAI(
-                api_key=key,
-                base_url=urlunsplit(parts._replace(query="", fragment="")),
-                default_query=dict(parse_qsl(parts.query)),
-                max_retries=0,
-                http_client=http,
-            )
-            self.opened[url, key] = Endpoint(client)
-        return self.opened[url, key]
-
-    async def aclose(self) -> None:
-        """Close every client."""
-        opened, self.opened = list(self.opened.values()), {}
-        for endpoint in opened:
-            await endpoint.client.close()

@@ -81,13 +81,19 @@ def answer_types_deferred() -> Generator[None]:
 
 with answer_types_deferred():
     import openai
-    from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, OpenAIError, Timeout
+    from openai import (
+        AsyncAzureOpenAI,
+        AsyncOpenAI,
+        AsyncStream,
+        DefaultAsyncHttpxClient,
+        OpenAIError,
+    )
 
 __all__ = [
+    "AsyncAzureOpenAI",
     "AsyncOpenAI",
     "AsyncStream",
     "DefaultAsyncHttpxClient",
     "OpenAIError",
-    "Timeout",
     "openai",
 ]

@@ -58,7 +58,7 @@ def profile_of(provider: str, url: str) -> Profile:
     host = urlsplit(url).hostname or ""
     if host.endswith("googleapis.com") or (provider == "gemini" and not host):
         return PROFILES["gemini"]
-    if host == "api.openai.com" or (provider == "openai" and not host):
+    if host == "api.openai.com" or provider == "azure" or (provider == "openai" and not host):
         return PROFILES["openai"]
     return PROFILES["gemini" if provider == "gemini" else "lenient"]
 

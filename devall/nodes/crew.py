@@ -19,7 +19,7 @@ from devall.loading.loader import LoadedGraph
 from devall.memory.base import MemoryStore
 from devall.memory.embedding import EmbeddingModel, local_model
 from devall.models.base import ModelChoice, ModelSource
-from devall.models.providers import WITHOUT_KEY
+from devall.models.routes import WITHOUT_KEY
 from devall.nodes.agent import AgentExecutor, choice_of
 from devall.plugins.functions import FunctionCatalog
 from devall.tools.extra import with_extra

@@ -11,7 +11,9 @@ import openai
 import pytest
 
 from devall.core.errors import BadModelResponse, ModelError, ModelRefused, ModelUnavailable
-from devall.models.openai_errors import TABLE, Place, Said, retry_after, translated
+from devall.models import transport
+from devall.models.failures import Place, Said, retry_after
+from devall.models.openai_errors import TABLE
 
 PLACE = Place("openai", "m", "http://x/v1", "the variable API_KEY", "sk-1234", 300)
 REQUEST = httpx2.Request("POST", "http://x/v1/chat/completions")
@@ -66,14 +68,14 @@ def made(kind: type[Exception]) -> Exception:
 @pytest.mark.parametrize("kind", exported(), ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("begun", [False, True])
 def test_every_exception_becomes_one_of_ours(kind, begun):
-    ours = translated(made(kind), PLACE, begun=begun)
+    ours = transport.translated(TABLE, made(kind), PLACE, begun=begun)
     assert isinstance(ours, ModelRefused | ModelUnavailable | BadModelResponse)
     assert "http://x/v1" in str(ours)
 
 
 def test_other_exceptions_are_not_taken():
-    assert translated(ValueError("ours"), PLACE, begun=False) is None
-    assert translated(KeyError("ours"), PLACE, begun=False) is None
+    assert transport.translated(TABLE, ValueError("ours"), PLACE, begun=False) is None
+    assert transport.translated(TABLE, KeyError("ours"), PLACE, begun=False) is None
 
 
 @pytest.mark.parametrize(
