@@ -11,6 +11,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from devall.config.base import ConfigModel, Count, OneOrMany, Regex, Text, always_the_same
+from devall.config.expressions import Expression
 from devall.config.json_path import JsonPath
 
 
@@ -78,6 +79,30 @@ class KeywordCondition(ConfigModel):
     """The kind of condition."""
     config: KeywordConfig
     """Which words."""
+
+
+class ExpressionConfig(ConfigModel):
+    """What must be true of the message."""
+
+    when: Expression
+    """An expression in Python's grammar, such as `score >= 8 and 'ok' in text`.
+
+    `text` is the message's text; `data` is the JSON that it is, or that its first fenced block is,
+    and each field of that object has its own name. A field that is missing is `null`: compared by
+    order or looked for with `in` it gives false, calculated with it gives `null`, `len` of it is 0.
+    Values that cannot be compared otherwise (text with a number) end the run. There are `and`, `or`,
+    `not`, `in`, comparisons, `+ - * / // %`, `a if b else c`, `data.a.b`, `items[0]`, lists,
+    `any(i.ok for i in items)`; the functions `abs all any len lower max min number round strip sum
+    upper`; and on texts `count endswith lower startswith strip upper`."""
+
+
+class ExpressionCondition(ConfigModel):
+    """An expression over the JSON fields and the text of the message."""
+
+    type: Literal["expression"] = "expression"
+    """The kind of condition."""
+    config: ExpressionConfig
+    """Which expression."""
 
 
 class FunctionProcess(ConfigModel):
@@ -236,7 +261,10 @@ class _OrWord:
 
 
 Condition: TypeAlias = Annotated[
-    Annotated[Always | FunctionCondition | KeywordCondition, Field(discriminator="type")],
+    Annotated[
+        Always | FunctionCondition | KeywordCondition | ExpressionCondition,
+        Field(discriminator="type"),
+    ],
     BeforeValidator(_as_condition),
     _OrWord,
 ]

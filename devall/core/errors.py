@@ -135,6 +135,19 @@ class FunctionError(RunError):
         )
 
 
+class ExpressionError(RunError):
+    """The expression of an edge has no value for a message."""
+
+    code = "expression"
+
+    def __init__(self, when: str, where: str, problem: str) -> None:
+        self.when = when
+        super().__init__(
+            f"the condition `{when}` of {where} cannot be decided: {problem}",
+            hint="compare like with like: `number(x)` makes a number of a text",
+        )
+
+
 class JournalError(RunError):
     """What was done cannot be kept; what was kept before stays."""
 
@@ -174,9 +187,7 @@ class NotRecorded(RunError):
 
     code = "not_recorded"
 
-    def __init__(
-        self, key: str, nearest: str = "", difference: str = "", *, end: str = ""
-    ) -> None:
+    def __init__(self, key: str, nearest: str = "", difference: str = "", *, end: str = "") -> None:
         self.key = key
         self.nearest = nearest
         """Key of the recorded step that is most like it; empty: there is none of its kind."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from devall.config.edges import KeywordConfig
+from devall.config.edges import ExpressionConfig, KeywordConfig
+from devall.core.errors import ExpressionError
+from devall.edges.expressions import Expression, ExpressionFailed
 
 Test = Callable[[str], bool]
 
@@ -28,5 +30,23 @@ def keyword_test(config: KeywordConfig) -> Test:
             or any(word in folded for word in wanted)
             or any(pattern.search(text) for pattern in patterns)
         )
+
+    return test
+
+
+def expression_test(config: ExpressionConfig, where: str) -> Test:
+    """The test of an expression.
+
+    Args:
+        config: The expression.
+        where: The edge and its place in the file, for errors.
+    """
+    expression = Expression(config.when)
+
+    def test(text: str) -> bool:
+        try:
+            return expression.holds(text)
+        except ExpressionFailed as error:
+            raise ExpressionError(config.when, where, str(error)) from error
 
     return test

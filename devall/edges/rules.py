@@ -10,6 +10,7 @@ from typing import Any, Protocol, assert_never
 
 from devall.config.edges import (
     Always,
+    ExpressionCondition,
     FunctionCondition,
     FunctionProcess,
     KeywordCondition,
@@ -17,7 +18,7 @@ from devall.config.edges import (
 )
 from devall.core.errors import FunctionError
 from devall.core.messages import Message
-from devall.edges.conditions import Test, keyword_test
+from devall.edges.conditions import Test, expression_test, keyword_test
 from devall.edges.transforms import Transform, regex_extract
 from devall.engine.context import EdgeRule
 from devall.graph.model import PlanEdge
@@ -101,6 +102,8 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
             test = None if value else _never
         case KeywordCondition(config=config):
             test = keyword_test(config)
+        case ExpressionCondition(config=config):
+            test = expression_test(config, _where(edge, place))
         case FunctionCondition(config=config):
             function = functions.edge(config.name)
             test = UserFunction("condition", config.name, _where(edge, place), function)

@@ -14,6 +14,7 @@ from typing import Literal, assert_never
 from devall.config.edges import (
     Always,
     Edge,
+    ExpressionCondition,
     FunctionCondition,
     FunctionProcess,
     KeywordCondition,
@@ -236,6 +237,8 @@ def _condition(edge: Edge) -> Iterator[str]:
             if found.none:
                 parts.append("not " + " or ".join(found.none))
             yield "if " + ", ".join(parts)
+        case ExpressionCondition():
+            yield f"if {condition.config.when}"
         case _:
             assert_never(condition)
 

@@ -39,6 +39,8 @@ _SAID: dict[Model, str] = {
     edges.Always: "a condition",
     edges.FunctionCondition: "a condition",
     edges.KeywordCondition: "a condition",
+    edges.ExpressionCondition: "a condition",
+    edges.ExpressionConfig: "the `config` of an `expression` condition",
     edges.KeywordConfig: "the `config` of a `keyword` condition",
     edges.FunctionName: "the `config` of a function",
     edges.FunctionProcess: "a `process`",

@@ -169,6 +169,7 @@ def test_a_subgraph_is_nested_and_may_lead_to_itself():
         ),
         ("process: {type: regex_extract, config: {pattern: 'a+'}}", "-->", "extract /a+/"),
         ("condition: {type: keyword, config: {regex: ['^x$']}}", "-->", "if /^x$/"),
+        ("condition: {type: expression, config: {when: score >= 8}}", "-->", "if score >= 8"),
     ],
 )
 def test_what_is_special_about_an_edge_stands_beside_it(keys: str, line: str, label: str):

@@ -40,6 +40,21 @@ def test_a_keyword_condition_is_told_by_what_was_found(config, text, fired, word
     assert words in reason(text, fired, **keyword(**config))
 
 
+@pytest.mark.parametrize(
+    ("when", "text", "fired", "words"),
+    [
+        ("score > 7", '{"score": 8}', 1, '`score > 7` is true of "{"score": 8}"'),
+        ("score > 7", "none", 0, '`score > 7` is false of "none"'),
+        ("score > 7", '{"score": "8"}', 0, "cannot be decided: `>` cannot compare the text '8'"),
+        ("score > 7", "[hidden: 9 characters]", 0, ""),
+    ],
+)
+def test_an_expression_is_told_with_the_text_that_it_was_held_against(when, text, fired, words):
+    condition = {"condition": {"type": "expression", "config": {"when": when}}}
+    assert words in reason(text, fired, **condition)
+    assert Verdicts().condition(edge(**condition)) == f"expression `{when}`"
+
+
 def test_folding_that_changes_lengths_still_finds_the_text():
     found = reason("İstanbul, GO", 1, **keyword(any=["go"], case_sensitive=False))
     assert found == "'go' stands in \"İstanbul, GO\""
