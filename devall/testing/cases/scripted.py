@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -41,17 +41,8 @@ class NodeOverrides(Overrides):
     def apply(self, choice: ModelChoice, node: str) -> ModelChoice:
         """The choice for a node."""
         chosen = Overrides.apply(self, choice, node)
-        return NodeChoice(
-            chosen.provider,
-            chosen.name,
-            chosen.base_url,
-            chosen.api_key,
-            chosen.protocol,
-            chosen.timeout,
-            chosen.tool_mode,
-            chosen.images,
-            node,
-        )
+        known = {each.name: getattr(chosen, each.name) for each in fields(ModelChoice)}
+        return NodeChoice(**known, node=node)
 
 
 @dataclass(frozen=True, slots=True)
