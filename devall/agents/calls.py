@@ -208,19 +208,27 @@ def with_unique_ids(
 ) -> tuple[ToolCall, ...]:
     """The calls, each with an id that no other call of the conversation has.
 
-    An empty or repeated id gives way to `call_TURN_POSITION`: always the same one for the
-    same conversation.
+    An id that is empty, repeated or no text (half of a surrogate pair) gives way to
+    `call_TURN_POSITION`: always the same one for the same conversation.
     """
     used: set[str] = set()
     found: list[ToolCall] = []
     for position, call in enumerate(calls, 1):
-        name = call.id
+        name = call.id if _is_text(call.id) else ""
         made = f"call_{turn}_{position}"
         while not name or name in used or name in taken:
             name, made = made, f"{made}_"
         used.add(name)
         found.append(call if name == call.id else replace(call, id=name))
     return tuple(found)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _content(parts: tuple[Part, ...]) -> str | tuple[Part, ...]:

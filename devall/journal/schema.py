@@ -79,12 +79,11 @@ def migrate(database: sqlite3.Connection, file: str) -> None:
         SetupError: a newer devall wrote it.
         sqlite3.Error: it cannot be read or written, or is no database.
     """
-    if _version(database) == VERSION:
+    if check(database, file) == VERSION:
         return
     database.execute("BEGIN IMMEDIATE")  # another process may be at it
     try:
-        version = _version(database)
-        _check(version, file)
+        version = check(database, file)
         for number in range(version, VERSION):
             for statement in MIGRATIONS[number].split(";"):
                 database.execute(statement)
@@ -95,13 +94,17 @@ def migrate(database: sqlite3.Connection, file: str) -> None:
     database.execute("COMMIT")
 
 
-def _check(version: int, file: str) -> None:
+def check(database: sqlite3.Connection, file: str) -> int:
+    """The version of the file, which nothing is written to.
+
+    Raises:
+        SetupError: a newer devall wrote it.
+        sqlite3.Error: it cannot be read, or is no database.
+    """
+    version = int(database.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
         raise SetupError(
             f"the journal {file} has schema version {version}; this devall knows {VERSION}",
             hint="use the newer devall that wrote it, or another folder: --logs-dir DIR",
         )
-
-
-def _version(database: sqlite3.Connection) -> int:
-    return int(database.execute("PRAGMA user_version").fetchone()[0])
+    return version

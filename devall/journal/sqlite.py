@@ -136,6 +136,8 @@ class SqliteStore:
         *,
         nodes: Mapping[str, str],
         again: Iterable[str] = (),
+        settings: Mapping[str, JsonValue] | None = None,
+        sources: Mapping[str, str] | None = None,
         redact: Redact,
         durability: Durability = "normal",
     ) -> SqliteJournal:
@@ -146,6 +148,8 @@ class SqliteStore:
             nodes: A digest of each node, by name.
             again: Nodes whose steps up to now no longer count, beside those whose digest is
                 another than before.
+            settings: What the run is gone on with; None = as before.
+            sources: Texts of the files as they are now; None = as before.
             redact: Takes secrets out of what is written.
             durability: As for `begin`.
 
@@ -171,6 +175,12 @@ class SqliteStore:
                 " WHERE run = ?",
                 (epoch, this_process().to_text(), now + LEASE, run),
             )
+            for column, value in (("settings", settings), ("sources", sources)):
+                if value is not None:
+                    database.execute(
+                        f"UPDATE runs SET {column} = ? WHERE run = ?",  # noqa: S608 - ours
+                        (json.dumps(redact(dict(value))), run),
+                    )
             before = digests_of(database, run)
             changed = [name for name, digest in nodes.items() if before.get(name) != digest]
             cuts = cuts_of(database, run) | dict.fromkeys((*changed, *again), epoch)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from devall.core.errors import DevallError, JournalError, SetupError
 from devall.journal.owner import RENEWAL
-from devall.journal.schema import BUSY_SECONDS, migrate
+from devall.journal.schema import BUSY_SECONDS, check, migrate
 
 MOST_AT_ONCE = 1000
 """Jobs that share a commit."""
@@ -66,6 +66,7 @@ class Writer:
                 check_same_thread=False,
                 timeout=self._busy_seconds,
             )
+            check(database, str(self._file))
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA foreign_keys = ON")
             migrate(database, str(self._file))

@@ -37,3 +37,7 @@ def test_made_ids_depend_on_nothing_but_the_conversation():
 def test_what_the_provider_wants_back_stays():
     [found] = with_unique_ids([ToolCall("", "t", "{}", {"thought_signature": "s"})], 1, ())
     assert found.extra == {"thought_signature": "s"}
+
+
+def test_an_id_that_is_no_text_gives_way():
+    assert [c.id for c in with_unique_ids(calls("\ud800", "é"), 2, ())] == ["call_2_1", "é"]
