@@ -243,6 +243,13 @@ async def resume(
             row.id,
             nodes=digests(parts.plan, redactor.value),
             again=[name for each in again for name in parts.full_names(each)],
+            settings=replace(
+                started,
+                variables={**started.variables, **(variables or {})},
+                env_file=env_file or started.env_file,
+                environment=recorded_environment(loaded),
+            ).to_json(),
+            sources=loaded.texts,
             redact=redactor.value,
             durability=started.durability,
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devall.cli.failures import error_text, to_line, traceback_text
+from devall.cli.inputs import LOGS_DIR
 from devall.cli.reports import UNWRITTEN
 from devall.cli.streams import write_answer, write_note
 from devall.cli.words import count, duration, money
@@ -63,7 +65,7 @@ class Conclusion:
                 lines.append(traceback_text(result.exception))
             lines.append(error_text(result.error, debug=self.debug))
             if self.is_kept:
-                lines.append(f"  what was done is kept; go on with: {resume_command(result)}")
+                lines.append(f"  what was done is kept; go on with: {_command(result)}")
         if self.quiet:
             return "\n".join(lines)
         lines += [f"warning: {warning}" for warning in result.warnings]
@@ -76,10 +78,10 @@ class Conclusion:
         for (path, question), name in zip(result.waiting, names, strict=True):
             also = "" if name == path else f" ({path})"
             yield f"  {name}{also}: {question or '(no question is written)'}"
-        given = " ".join(f"--answer {shlex.quote(f'{name}=TEXT')}" for name in names)
         if self.is_kept:
-            yield f"  go on with the answer: {resume_command(result)} {given}"
+            yield f"  go on with the answer: {_command(result, names)}"
         else:
+            given = " ".join(_answer_options(names))
             file = shlex.quote(result.workflow)
             yield f"  hint: run it again with the answer: devall run {file} ... {given}"
 
@@ -92,13 +94,25 @@ def answer_names(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def resume_command(result: RunResult) -> str:
-    """The command that goes on with a run."""
-    folder = result.logs_dir.parent if result.logs_dir is not None else None
-    where = (
-        "" if folder is None or str(folder) == "logs" else f" --logs-dir {shlex.quote(str(folder))}"
-    )
-    return f"devall resume {result.run_id}{where}"
+def resume_command(run_id: str, folder: Path, names: Sequence[str] = ()) -> str:
+    """The command that goes on with a run.
+
+    Args:
+        run_id: The run.
+        folder: The folder of all runs.
+        names: What the open questions are called.
+    """
+    where = [] if str(folder) == LOGS_DIR else ["--logs-dir", shlex.quote(str(folder))]
+    return " ".join(["devall resume", run_id, *where, *_answer_options(names)])
+
+
+def _answer_options(names: Sequence[str]) -> list[str]:
+    return [f"--answer {shlex.quote(f'{name}=TEXT')}" for name in names]
+
+
+def _command(result: RunResult, names: Sequence[str] = ()) -> str:
+    folder = Path(LOGS_DIR) if result.logs_dir is None else result.logs_dir.parent
+    return resume_command(result.run_id, folder, names)
 
 
 def _totals(result: RunResult) -> str:

@@ -22,6 +22,7 @@ from devall.cli.outputs import (
     ValidateOutput,
 )
 from devall.cli.runs_outputs import (
+    RunsAnswerOutput,
     RunsCancelOutput,
     RunsListOutput,
     RunsPruneOutput,
@@ -50,6 +51,7 @@ OUTPUTS: dict[str, Any] = {
     "runs list": RunsListOutput | RunOutput,
     "runs show": RunsShowOutput | RunOutput,
     "runs tail": RunsTailOutput | RunOutput,
+    "runs answer": RunsAnswerOutput | RunOutput,
     "runs cancel": RunsCancelOutput | RunOutput,
     "runs prune": RunsPruneOutput | RunOutput,
 }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from devall.cli import options as parsing
-from devall.cli.conclusion import Conclusion, answer_names
-from devall.cli.failures import Reporter
+from devall.cli.conclusion import Conclusion, answer_names, resume_command
+from devall.cli.failures import Reporter, to_line
 from devall.cli.inputs import (
     gather_answers,
     gather_variables,
@@ -21,6 +21,7 @@ from devall.cli.reports import KINDS, Reports, parse_targets
 from devall.cli.stage import Stage
 from devall.cli.streams import write_answer, write_note
 from devall.core.errors import UsageError
+from devall.core.messages import JsonValue
 
 if TYPE_CHECKING:
     from devall.runs.kept import KeptRun
@@ -106,33 +107,52 @@ def _resume(
     return conclusion.write(result, reports.problems)
 
 
-def answer(run_id: str, given: Sequence[str], logs_dir: Path | None, *, debug: bool) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """The options of `devall runs answer`, as they were written."""
+
+    run_id: str
+    answers: Sequence[str]
+    logs_dir: Path | None = None
+    as_json: bool = False
+    debug: bool = False
+
+
+def answer(options: AnswerOptions) -> int:
     """Keep answers to the open questions of a run; it goes on with `devall resume`."""
-    return Reporter(debug=debug).guard(lambda: _answer(run_id, given, logs_folder(logs_dir)))
+    return Reporter(options.as_json, options.debug).guard(lambda: _answer(options))
 
 
-def _answer(run_id: str, given: Sequence[str], folder: Path) -> int:
+def _answer(options: AnswerOptions) -> int:
     from devall.app import answer_questions
     from devall.journal.reader import Reader
 
+    folder = logs_folder(options.logs_dir)
     with Reader(folder) as reader:
-        row = reader.run(run_id)
-    waiting = [each["path"] for each in (row.result or {}).get("waiting", ())]
-    names = [name for path in waiting for name in (path, *answer_names([path]))]
+        row = reader.run(options.run_id)
+    waiting = _open_ids(row.result)
     if not waiting:
         raise UsageError(f"run {row.id} has asked nothing that is still open")
-    answers = parsing.parse_answers(given, list(dict.fromkeys(names)))
+    names = [name for path in waiting for name in (path, *answer_names([path]))]
+    answers = parsing.parse_answers(options.answers, list(dict.fromkeys(names)))
     left = asyncio.run(answer_questions(row.id, answers, logs_dir=folder))
+    command = resume_command(row.id, folder)
+    if options.as_json:
+        write_answer(to_line({"run_id": row.id, "open": left, "resume": command}))
+        return 0
     if left:
         write_note("still open:")
         for path, name in zip(left, answer_names(left), strict=True):
             write_note(f"  {name} ({path})")
-    where = "" if str(folder) == "logs" else f" --logs-dir {folder}"
-    write_answer(f"devall resume {row.id}{where}\n")
+    write_answer(f"{command}\n")
     return 0
 
 
 def answerable(kept: KeptRun) -> list[str]:
     """The ids of the questions that a run has left open, and the nodes that asked them."""
-    waiting = [each["path"] for each in (kept.row.result or {}).get("waiting", ())]
+    waiting = _open_ids(kept.row.result)
     return [*waiting, *(name for path in waiting for name in answer_names([path]))]
+
+
+def _open_ids(result: Mapping[str, JsonValue] | None) -> list[str]:
+    return [each["path"] for each in (result or {}).get("waiting", ())]

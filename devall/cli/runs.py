@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devall.cli.conclusion import answer_names
+from devall.cli.conclusion import answer_names, resume_command
 from devall.cli.failures import Reporter, to_line
-from devall.cli.inputs import LOGS_DIR, logs_folder
+from devall.cli.inputs import logs_folder
 from devall.cli.pages import Page, columns, moment, past_of, redactor_of_today
 from devall.cli.streams import one_line, write_answer, write_note
 from devall.cli.words import count, duration
@@ -84,9 +83,7 @@ def continue_command(past: Past) -> str | None:
     if not past.is_kept or past.state not in _RESUMABLE:
         return None
     names = answer_names([key for key, _ in open_questions(past)])
-    given = [f"--answer {shlex.quote(f'{each}=TEXT')}" for each in names]
-    folder = [] if str(past.logs) == LOGS_DIR else ["--logs-dir", shlex.quote(str(past.logs))]
-    return " ".join(["devall resume", past.id, *folder, *given])
+    return resume_command(past.id, past.logs, names)
 
 
 def open_questions(past: Past) -> list[tuple[str, str]]:

@@ -157,12 +157,15 @@ def runs_answer(
         list[str], typer.Argument(metavar="NODE=TEXT", help="An answer to an open question.")
     ],
     logs_dir: LogsDir = None,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
     """Answer the open questions of a run that waits."""
-    from devall.cli.resume import answer
+    from devall.cli.resume import AnswerOptions, answer
 
-    return answer(run, answers, logs_dir, debug=debug)
+    return answer(
+        AnswerOptions(run_id=run, answers=answers, logs_dir=logs_dir, as_json=as_json, debug=debug)
+    )
 
 
 @runs_app.command("cancel", epilog=CANCEL_EXAMPLES)

@@ -34,6 +34,17 @@ class RunSummaryOutput(_Summary):
 
 
 @closed
+class RunsAnswerOutput(TypedDict):
+    """Answers were kept."""
+
+    run_id: str
+    open: list[str]
+    """Ids of the questions that still have no answer."""
+    resume: str
+    """The command that goes on with the run."""
+
+
+@closed
 class RunsListOutput(TypedDict):
     """The runs of a folder, the newest first."""
 
