@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
 
 from devall.config.memory import FileSource
 from devall.core.errors import SetupError
 from devall.memory.base import Memory
 from devall.memory.embedding import EmbeddingModel
-from devall.memory.vectors import Vector, decoded, encoded, likeness
-from devall.workspace import private_folder, write_private
+from devall.memory.file_index import Entry, FileIndex, Known
+from devall.memory.passages import Passage, passages
+from devall.memory.vectors import Vector, VectorTable
 
-PASSAGE = 1000
-"""Characters of a passage at most."""
-OVERLAP = 100
-"""Characters that a passage shares with the one before it, where a paragraph is cut."""
-_INDEX_FORMAT = 1
+_AT_ONCE = 64
+"""Passages that are held in memory, embedded and written at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """A file as it was indexed."""
+class Progress:
+    """How far the reading of changed files is."""
 
+    done: int
+    files: int
+    """How many there are to read."""
+    passages: int
+    """How many passages were found in those that are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file that is wanted."""
+
+    place: Path
     stamp: str
-    """Size and time of change; another one means that it must be read again."""
-    passages: tuple[tuple[str, Vector], ...]
+    encoding: str
 
 
 @dataclass(slots=True)
 class FileMemory:
-    """Looks for passages in files; files that have changed are read again."""
+    """Looks for passages in files; files that have changed are read again, before each look."""
 
     name: str
     sources: Sequence[FileSource]
@@ -42,31 +52,44 @@ class FileMemory:
     """Where relative paths begin."""
     embedding: EmbeddingModel
     index: Path | None = None
-    """Where the vectors are kept from run to run."""
-    _files: dict[str, _File] = field(default_factory=dict[str, _File], init=False)
+    """Where passages and vectors are kept from run to run; None = they are not."""
+    tell: Callable[[Progress], None] = lambda _: None
+    """Takes how far the reading of changed files is; it must return at once."""
+    _index: FileIndex | None = field(default=None, init=False)
+    _known: tuple[tuple[int, int], Mapping[str, Known]] | None = field(default=None, init=False)
+    """The files of the index, and its version when they were read."""
+    _table: tuple[tuple[int, int], VectorTable, Sequence[int]] | None = field(
+        default=None, init=False
+    )
+    """All vectors, the numbers of their passages, and the index's version when they were read."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def open(self) -> None:
-        """Read the index and what has changed since it was written.
+        """Open the index, and read what has changed since it was written.
 
         Raises:
-            SetupError: a source does not exist, or a file of it cannot be read.
+            SetupError: a source does not exist, a file of it cannot be read, or the index
+                cannot be used.
+            ModelError: the embedding model cannot be reached, or refuses.
         """
-        if self.index is not None and not self._files:
-            self._files = await asyncio.to_thread(_read_index, self.index, self.embedding.name)
-        await self._refresh()
+        async with self._lock:
+            await self._refresh(await self._opened())
 
     async def retrieve(self, query: str, top_k: int, threshold: float) -> Sequence[Memory]:
-        """The passages most like the query; `source` is their file."""
-        await self._refresh()
-        sought = await self.embedding.embed_query(query)
-        scored = [
-            (likeness(sought, vector), path, text)
-            for path, file in self._files.items()
-            for text, vector in file.passages
-        ]
-        best = sorted((s for s in scored if s[0] >= threshold), key=lambda s: -s[0])
-        return [Memory(text, path) for _, path, text in best[:top_k]]
+        """The passages most like the query; `source` is their file.
+
+        Raises:
+            SetupError, ModelError: as for `open`.
+        """
+        async with self._lock:
+            index = await self._opened()
+            await self._refresh(index)
+            sought = await self.embedding.embed_query(query)
+            if index.dimensions not in {0, len(sought)}:
+                # The model has another size under the same name.
+                await asyncio.to_thread(index.clear)
+                await self._refresh(index)
+            return await asyncio.to_thread(self._nearest, index, sought, top_k, threshold)
 
     async def write(self, memory: Memory) -> None:
         """Nothing: the files belong to the user."""
@@ -75,27 +98,54 @@ class FileMemory:
         """Nothing: the files belong to the user."""
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Close the index."""
+        if self._index is not None:
+            index, self._index, self._known, self._table = self._index, None, None, None
+            await asyncio.to_thread(index.close)
 
-    async def _refresh(self) -> None:
-        async with self._lock:
-            wanted = await asyncio.to_thread(lambda: dict(self._found()))
-            known = self._files
-            files: dict[str, _File] = {}
-            for path, (place, stamp, encoding) in wanted.items():
-                if path in known and known[path].stamp == stamp:
-                    files[path] = known[path]
-                    continue
-                texts = await asyncio.to_thread(_read_passages, place, encoding)
-                vectors = await self.embedding.embed_texts(texts)
-                files[path] = _File(stamp, tuple(zip(texts, vectors, strict=True)))
-            is_changed = files != known
-            self._files = files
-            if is_changed and self.index is not None:
-                await asyncio.to_thread(_write_index, self.index, self.embedding.name, files)
+    async def _opened(self) -> FileIndex:
+        if self._index is None:
+            index = FileIndex(self.index, self.embedding.name)
+            await asyncio.to_thread(index.open)
+            self._index = index
+        return self._index
 
-    def _found(self) -> Iterator[tuple[str, tuple[Path, str, str]]]:
-        """The files that are wanted now: shown path, place, stamp, encoding."""
+    def _nearest(
+        self, index: FileIndex, sought: Vector, top_k: int, threshold: float
+    ) -> Sequence[Memory]:
+        with index.unchanging():
+            table, numbers = self._vectors(index, len(sought))
+            rows = table.nearest(sought, top_k, threshold)
+            found = [index.passage(numbers[row]) for row in rows]
+        return [Memory(passage.whole, path) for path, passage in found]
+
+    def _vectors(self, index: FileIndex, dimensions: int) -> tuple[VectorTable, Sequence[int]]:
+        version = index.version
+        known = self._table
+        if known is None or known[0] != version or known[1].dimensions != dimensions:
+            self._table = None  # there is no room for both
+            rows, numbers = index.rows(dimensions)
+            known = self._table = version, VectorTable(rows, dimensions), numbers
+        return known[1], known[2]
+
+    async def _refresh(self, index: FileIndex) -> None:
+        """Bring the index up to date."""
+        known, wanted = await asyncio.to_thread(self._compared, index)
+        stale = {path: f for path, f in wanted.items() if _stamp(known, path) != f.stamp}
+        if gone := known.keys() - wanted.keys():
+            await asyncio.to_thread(index.drop, gone)
+        if stale:
+            await _Reading(index, self.embedding, self.tell, known, stale).finish()
+
+    def _compared(self, index: FileIndex) -> tuple[Mapping[str, Known], Mapping[str, _Found]]:
+        """The files of the index, and those that are wanted now."""
+        version = index.version
+        if self._known is None or self._known[0] != version:
+            files = index.files()
+            self._known = index.version, files
+        return self._known[1], dict(self._found())
+
+    def _found(self) -> Iterator[tuple[str, _Found]]:
         for source in self.sources:
             root = self.folder / source.path
             if not root.exists():
@@ -103,81 +153,126 @@ class FileMemory:
                     f"memory {self.name}: {root} does not exist",
                     hint="correct `file_sources.path`; relative paths begin at the working folder",
                 )
-            pattern = "**/*" if source.recursive else "*"
-            places = [root] if root.is_file() else sorted(root.glob(pattern))
+            if root.is_file():
+                status = root.stat()
+                yield self._shown(str(root)), _found(str(root), status, source.encoding)
+                continue
             suffixes = tuple(source.file_types)
-            for place in places:
-                if place == root or (place.is_file() and _is_wanted(place, root, suffixes)):
-                    status = place.stat()
-                    stamp = f"{status.st_size}:{status.st_mtime_ns}"
-                    shown = place.relative_to(self.folder) if _is_in(place, self.folder) else place
-                    yield str(shown), (place, stamp, source.encoding)
+            for path, status in _files(str(root), is_deep=source.recursive):
+                if not suffixes or path.endswith(suffixes):
+                    yield self._shown(path), _found(path, status, source.encoding)
+
+    def _shown(self, path: str) -> str:
+        """The path as memories name it: from the folder on, where it is in there."""
+        base = f"{self.folder}{os.sep}"
+        short = path.removeprefix(base)
+        return os.fsencode(short).decode("utf-8", "backslashreplace")
 
 
-def passages(text: str) -> list[str]:
-    """The text in pieces of at most `PASSAGE` characters: whole paragraphs where they fit."""
-    found: list[str] = []
-    current = ""
-    for paragraph in filter(None, (p.strip() for p in text.split("\n\n"))):
-        if current and len(current) + len(paragraph) + 2 <= PASSAGE:
-            current += f"\n\n{paragraph}"
-            continue
-        if current:
-            found.append(current)
-        while len(paragraph) > PASSAGE:
-            found.append(paragraph[:PASSAGE])
-            paragraph = paragraph[PASSAGE - OVERLAP :]  # noqa: PLW2901 - what is left of it
-        current = paragraph
-    return [*found, current] if current else found
+class _Reading:
+    """Reads files into an index, some passages at a time."""
+
+    def __init__(
+        self,
+        index: FileIndex,
+        embedding: EmbeddingModel,
+        tell: Callable[[Progress], None],
+        known: Mapping[str, Known],
+        files: Mapping[str, _Found],
+    ) -> None:
+        self._index = index
+        self._embedding = embedding
+        self._tell = tell
+        self._known = known
+        self._files = files
+        self._held: list[tuple[int, Passage, bytes | None]] = []
+        """File, passage, and its vector where it is known from before."""
+        self._whole: list[int] = []
+        """Files that are whole once what is held is written."""
+        self._done = 0
+        self._passages = 0
+
+    async def finish(self) -> None:
+        """Read them all."""
+        restamped: dict[str, str] = {}
+        for path, found in self._files.items():
+            data = await asyncio.to_thread(_read, found.place)
+            digest = hashlib.sha256(f"{found.encoding}\0".encode() + data).hexdigest()
+            if path in self._known and self._known[path].digest == digest:
+                restamped[path] = found.stamp
+            else:
+                await self._take(path, found, digest, data)
+            self._done += 1
+        await self._write()
+        if restamped:
+            await asyncio.to_thread(self._index.restamp, restamped)
+
+    async def _take(self, path: str, found: _Found, digest: str, data: bytes) -> None:
+        """Cut a file; what is too much to hold is written."""
+        index = self._index
+        before = await asyncio.to_thread(index.vectors, path) if path in self._known else {}
+        number = await asyncio.to_thread(index.begin, path, found.stamp, digest)
+        text = _text(found, data)
+        del data
+        for passage in passages(text, path):
+            if len(self._held) >= _AT_ONCE:
+                await self._write()
+            self._held.append((number, passage, before.get(passage.whole)))
+            self._passages += 1
+        self._whole.append(number)
+
+    async def _write(self) -> None:
+        new = [passage.whole for _, passage, vector in self._held if vector is None]
+        made = iter(await self._embedding.embed_texts(new) if new else ())
+        entries = [
+            Entry(number, passage, vector if vector is not None else next(made).tobytes())
+            for number, passage, vector in self._held
+        ]
+        await asyncio.to_thread(self._index.add, entries, self._whole)
+        self._held, self._whole = [], []
+        self._tell(Progress(self._done, len(self._files), self._passages))
 
 
-def _is_in(place: Path, folder: Path) -> bool:
-    return place.is_relative_to(folder)
+def _stamp(known: Mapping[str, Known], path: str) -> str:
+    return known[path].stamp if path in known else ""
 
 
-def _is_wanted(place: Path, root: Path, suffixes: tuple[str, ...]) -> bool:
-    if any(part.startswith(".") for part in place.relative_to(root).parts):
-        return False
-    return not suffixes or place.name.endswith(suffixes)
+def _found(path: str, status: os.stat_result, encoding: str) -> _Found:
+    return _Found(Path(path), f"{status.st_size}:{status.st_mtime_ns}:{encoding}", encoding)
 
 
-def _read_passages(place: Path, encoding: str) -> list[str]:
-    """The passages of a file; none where it holds binary data."""
+def _files(folder: str, *, is_deep: bool) -> Iterator[tuple[str, os.stat_result]]:
+    """The regular files of a folder that are not hidden, sorted; links to folders are not followed."""
     try:
-        data = place.read_bytes()
-        return [] if b"\0" in data[:4096] else passages(data.decode(encoding, "replace"))
-    except (OSError, LookupError) as error:
-        raise SetupError(f"{place} cannot be read as {encoding}: {error}") from error
-
-
-def _read_index(index: Path, model: str) -> dict[str, _File]:
-    """What the index holds for this embedding model; nothing where it is none of ours."""
-    try:
-        data: Any = json.loads(index.read_bytes())
-        if (data["version"], data["model"]) != (_INDEX_FORMAT, model):
-            return {}
-        files = cast(Mapping[str, Any], data["files"])
-        return {
-            path: _File(
-                f["stamp"], tuple((text, decoded(v) or Vector("f")) for text, v in f["passages"])
-            )
-            for path, f in files.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _write_index(index: Path, model: str, files: Mapping[str, _File]) -> None:
-    data = {
-        "version": _INDEX_FORMAT,
-        "model": model,
-        "files": {
-            path: {"stamp": f.stamp, "passages": [(text, encoded(v)) for text, v in f.passages]}
-            for path, f in files.items()
-        },
-    }
-    try:
-        private_folder(index.parent)
-        write_private(index, json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+        with os.scandir(folder) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        raise SetupError(f"the index {index} cannot be written: {error}") from error
+        raise SetupError(f"{folder} cannot be read: {error}") from error
+    for entry in listed:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if is_deep:
+                yield from _files(entry.path, is_deep=True)
+        elif entry.is_file():
+            with suppress(FileNotFoundError):  # gone just now
+                yield entry.path, entry.stat()
+
+
+def _read(place: Path) -> bytes:
+    """The content of a file; nothing where it has gone just now."""
+    try:
+        return place.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise SetupError(f"{place} cannot be read: {error}") from error
+
+
+def _text(found: _Found, data: bytes) -> str:
+    """What a file says; nothing where it holds binary data."""
+    try:
+        is_binary = b"\0" in data[:4096] and "16" not in found.encoding
+        return "" if is_binary else data.decode(found.encoding, "replace")
+    except LookupError as error:
+        raise SetupError(f"{found.place} cannot be read as {found.encoding}: {error}") from error
