@@ -24,6 +24,9 @@ from devall.core.events import (
     ToolCallFinished,
     ToolCallStarted,
     ToolProgress,
+    UnitFailed,
+    UnitFinished,
+    UnitStarted,
 )
 from devall.core.messages import JsonValue
 from devall.core.outcome import Outcome
@@ -61,6 +64,16 @@ class Visit:
     unit: str = ""
     """Path of the unit whose model was asked last; the text is that unit's."""
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
+    units: int = 0
+    """How many units of a dynamic edge it runs for; of a tree, in the layer under way."""
+    units_done: int = 0
+    layer: int = 0
+    """Of a tree, from 1."""
+
+    def begin_unit(self, event: UnitStarted) -> None:
+        """Take in that a unit begins: the first of a layer begins the layer."""
+        if event.layer != self.layer or not self.units:
+            self.layer, self.units, self.units_done = event.layer, event.units, 0
 
     def say(self, text: str) -> None:
         """Add a piece of streaming text."""
@@ -153,9 +166,9 @@ class Board:
                 if visit:
                     visit.question = ""
             case _:
-                self._take_tool_call(event, visit)
+                self._take_part(event, visit)
 
-    def _take_tool_call(self, event: Event, visit: Visit | None) -> None:
+    def _take_part(self, event: Event, visit: Visit | None) -> None:
         match event:
             case ToolCallStarted():
                 self.tool_calls += 1
@@ -169,6 +182,12 @@ class Board:
             case ToolCallFinished():
                 if visit:
                     visit.calls.pop(event.call_id, None)
+            case UnitStarted():
+                if visit:
+                    visit.begin_unit(event)
+            case UnitFinished() | UnitFailed():
+                if visit:
+                    visit.units_done += 1
             case _:
                 pass
 

@@ -204,6 +204,9 @@ class LiveView:
         mark = "?" if visit.question else frames[int(now / _INTERVAL) % len(frames)]
         name = self._name(visit.node) + (f" (run {visit.number})" if visit.number > 1 else "")
         about = [duration(max(0, now - visit.began))]
+        if visit.units:
+            layer = f" of layer {visit.layer}" if visit.layer else ""
+            about.append(f"{visit.units_done:,}/{visit.units:,} units{layer}")
         if visit.model:
             about.append(f"{self._name(visit.model)}, turn {visit.turn}")
         style = "bold yellow" if visit.question else "bold cyan"

@@ -23,6 +23,8 @@ from devall.core.events import (
     RunStarted,
     ToolCallFinished,
     ToolCallStarted,
+    UnitFailed,
+    UnitFinished,
     Warned,
 )
 from devall.core.messages import JsonValue
@@ -57,6 +59,8 @@ class Teller:
     def __init__(self, redactor: Redactor | None = None) -> None:
         self._redactor = redactor or Redactor()
         self._arguments: dict[tuple[str, str], JsonValue] = {}
+        self._units: dict[tuple[str, int], int] = {}
+        """By node's run and layer: the units that are over."""
 
     def line(self, event: Event) -> Line | None:
         """What is said about the event; None = nothing."""
@@ -65,6 +69,8 @@ class Teller:
                 return self._finished(event)
             case NodeFailed():
                 return self._failed(event)
+            case UnitFinished() | UnitFailed():
+                return self._unit(event)
             case NodeSkipped():
                 return Line("quiet", f"{self._say(event.node)}: skipped")
             case LoopRound(round=1):
@@ -134,6 +140,25 @@ class Teller:
                 return Line("bad" if event.is_error else "tool", text, is_one_line=True)
             case _:
                 return None
+
+    def _unit(self, event: UnitFinished | UnitFailed) -> Line | None:
+        """How far the units are, at most ten times; each one that is left out."""
+        key = event.path.rpartition("/unit:")[0], event.layer
+        done = self._units[key] = self._units.get(key, 0) + 1
+        if done == event.units:
+            del self._units[key]
+        if isinstance(event, UnitFailed) and event.continued:
+            text = f"unit {event.unit} of {event.units:,} failed and is left out"
+            message = self._say(event.message, 400)
+            return Line("warning", f"{self._say(event.node)}: {text}: {message} [{event.code}]")
+        if (
+            isinstance(event, UnitFailed)
+            or done * 10 // event.units == (done - 1) * 10 // event.units
+        ):
+            return None
+        layer = f" of layer {event.layer}" if event.layer else ""
+        text = f"{self._say(event.node)}: {done:,}/{event.units:,} units{layer} done"
+        return Line("quiet", text, is_passing=True)
 
     def _finished(self, event: NodeFinished) -> Line:
         text = f"{self._visit(event)}: done in {duration(event.seconds)}"

@@ -21,6 +21,7 @@ from devall.core.events import (
     NodeSkipped,
     NodeStarted,
     ToolProgress,
+    UnitFinished,
 )
 from devall.core.messages import JsonValue, MediaPart, Part, TextPart
 from devall.core.ports import Scope
@@ -189,6 +190,8 @@ def _message(event: Event) -> str:
             return f"{event.node} is done after {event.seconds:.1f} s"
         case NodeFailed():
             return f"{event.node} failed"
+        case UnitFinished():
+            return f"{event.node}: unit {event.unit} of {event.units} is done"
         case NodeSkipped():
             return f"{event.node} is skipped"
         case LoopRound():

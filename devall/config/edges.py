@@ -214,6 +214,10 @@ class DynamicConfig(ConfigModel):
     """How many units run at once."""
     group_size: Annotated[int, Field(ge=2)] = 3
     """For `tree`: how many units are reduced to one."""
+    on_unit_error: Literal["fail", "skip"] = "fail"
+    """What a unit's failure does: `fail`: the node fails and the other units are cancelled;
+    `skip`: the unit's output is left out, with a warning. Where all units fail, the node fails.
+    Limits of the run, missing keys and calls in doubt are never skipped."""
 
 
 class Dynamic(ConfigModel):

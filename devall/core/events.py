@@ -96,6 +96,48 @@ class NodeFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitStarted(Event):
+    """One unit of a dynamic edge begins; its inputs are those of its node, told apart."""
+
+    node: str
+    unit: int
+    """Its number, from 1."""
+    units: int
+    """How many there are; of a tree, in its layer."""
+    layer: int = 0
+    """0 for `map`, from 1 for `tree`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitFinished(Event):
+    """One unit of a dynamic edge is done; `outputs` are what it says."""
+
+    node: str
+    unit: int
+    units: int
+    seconds: float
+    layer: int = 0
+    outputs: tuple[Message, ...] = ()
+    log_output: bool = True
+    """Whether the outputs may stand in logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitFailed(Event):
+    """One unit of a dynamic edge failed; `continued` says that the node goes on without it."""
+
+    node: str
+    unit: int
+    units: int
+    seconds: float
+    code: str
+    message: str
+    layer: int = 0
+    hint: str = ""
+    continued: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSkipped(Event):
     """A node will not run: nothing triggered it."""
 

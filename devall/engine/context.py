@@ -193,7 +193,6 @@ class NodeScope:
         """The outputs of a graph that runs inside of this node's run."""
         return await self.run.start_graph(self.run, plan, self, task)
 
-    def unit(self, number: int, layer: int = 0) -> NodeScope:
-        """The scope of one unit of a dynamic edge (from 1), in a layer of a tree (from 1)."""
-        name = f"unit:{layer}.{number}" if layer else f"unit:{number}"
+    def unit(self, name: str) -> NodeScope:
+        """The scope of one unit of a dynamic edge; `name` is the last piece of its path."""
         return replace(self, path=f"{self.path}/{name}")

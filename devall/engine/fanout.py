@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import assert_never
+from dataclasses import dataclass
+from typing import assert_never, cast
 
 from devall.config.edges import Dynamic
-from devall.core.errors import AnswerNeeded
+from devall.core.errors import AnswerNeeded, RunError
 from devall.core.messages import Message, as_input
 from devall.core.ports import NodeResult
 from devall.engine.splitting import split_messages
 
-RunUnit = Callable[[int, int, Sequence[Message]], Awaitable[NodeResult]]
-"""Runs one unit: its layer (0 for map, from 1 for tree), its number from 1, what it sees."""
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One of the pieces that a node runs for."""
+
+    number: int
+    """From 1."""
+    of: int
+    """How many there are; of a tree, in its layer."""
+    layer: int = 0
+    """0 for map, from 1 for tree."""
+
+    @property
+    def name(self) -> str:
+        """The last piece of its logical path."""
+        return f"unit:{self.layer}.{self.number}" if self.layer else f"unit:{self.number}"
+
+
+RunUnit = Callable[[Unit, Sequence[Message]], Awaitable[NodeResult | RunError]]
+"""Runs a unit on what it sees; an error is one that the others go on without."""
 
 
 async def run_units(
@@ -21,7 +40,8 @@ async def run_units(
 ) -> NodeResult | None:
     """The outputs of all units in the order of the units; None: there is nothing to run.
 
-    With no unit at all the node runs once on its other inputs, if it has any.
+    With no unit at all the node runs once on its other inputs, if it has any. Units that failed
+    and may be done without are left out; where all of them failed the first failure is raised.
 
     Args:
         dynamic: How to split, and what to do with the units.
@@ -32,7 +52,7 @@ async def run_units(
     units = split_messages(dynamic.split, parts)
     room = asyncio.Semaphore(dynamic.config.max_parallel)
     if not units:
-        return await run_unit(0, 1, others) if others else None
+        return (await _side_by_side(room, run_unit, 0, [others]))[0] if others else None
     match dynamic.type:
         case "map":
             results = await _side_by_side(room, run_unit, 0, [(*others, unit) for unit in units])
@@ -61,7 +81,7 @@ async def _reduce(
         results = await _side_by_side(
             room, run_unit, layer, [(*(others if layer == 1 else ()), *group) for group in groups]
         )
-        if len(results) == 1:
+        if len(groups) == 1:
             return NodeResult(results[0].outputs)
         units = tuple(as_input(result.outputs[-1]) for result in results if result.outputs)
         if not units:
@@ -71,16 +91,17 @@ async def _reduce(
 async def _side_by_side(
     room: asyncio.Semaphore, run_unit: RunUnit, layer: int, inputs: Sequence[Sequence[Message]]
 ) -> list[NodeResult]:
-    """All units of a layer; the first failure cancels the rest.
+    """The units of a layer that did not fail; a failure that is raised cancels the rest.
 
     Raises:
         AnswerNeeded: some wait for humans, and the others have run.
+        RunError: every unit failed.
     """
 
-    async def one(number: int, seen: Sequence[Message]) -> NodeResult | AnswerNeeded:
+    async def one(number: int, seen: Sequence[Message]) -> NodeResult | RunError | AnswerNeeded:
         async with room:
             try:
-                return await run_unit(layer, number, seen)
+                return await run_unit(Unit(number, len(inputs), layer), seen)
             except AnswerNeeded as need:
                 return need
 
@@ -90,4 +111,15 @@ async def _side_by_side(
     needs = [each for each in found if isinstance(each, AnswerNeeded)]
     if needs:
         raise AnswerNeeded([question for need in needs for question in need.questions])
-    return [each for each in found if isinstance(each, NodeResult)]
+    done = [each for each in found if isinstance(each, NodeResult)]
+    failures = [each for each in found if isinstance(each, RunError)]
+    if failures and not done:
+        raise failures[0]
+    return done
+
+
+def first_leaf(error: BaseException) -> BaseException:
+    """The failure that came first, out of however many groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import assert_never, cast
+from typing import assert_never
 
 from devall.config.nodes import LoopCounterNode
 from devall.core.errors import (
@@ -34,7 +34,7 @@ from devall.core.messages import JsonValue, Message, from_json, to_json
 from devall.core.ports import NodeResult
 from devall.engine.answer import end_outputs, may_answer
 from devall.engine.context import EdgeRule, NodeScope, NodeSummary, Run
-from devall.engine.fanout import run_units
+from devall.engine.fanout import first_leaf, run_units
 from devall.engine.freshness import Freshness
 from devall.engine.limits import NEAR, Deadline, Meter, near_text
 from devall.engine.scheduler import (
@@ -46,6 +46,7 @@ from devall.engine.scheduler import (
     Skipped,
     Start,
 )
+from devall.engine.units import Units
 from devall.graph.model import Plan, PlanEdge, PlanNode
 
 BREATH = 200
@@ -135,7 +136,7 @@ class GraphRun:
             ):
                 await self._carry_out(self._scheduler.start(task))
         except BaseExceptionGroup as group:
-            leaf = _first_leaf(group)
+            leaf = first_leaf(group)
             raise leaf from leaf.__cause__
         finally:
             for close in self._parts.closers:
@@ -248,7 +249,7 @@ class GraphRun:
             self._questions.extend(need.questions)
             return ()
         except BaseExceptionGroup as group:
-            return self._failed(node, scope, start.visit, began, _first_leaf(group))
+            return self._failed(node, scope, start.visit, began, first_leaf(group))
         except Exception as error:  # noqa: BLE001 - a node's run is a boundary
             return self._failed(node, scope, start.visit, began, error)
         summary.status = "completed"
@@ -281,13 +282,6 @@ class GraphRun:
         executor = self._parts.executors[node.index]
         dynamic = self._plan.dynamics.get(node.index)
 
-        async def run_unit(layer: int, number: int, seen: Sequence[Message]) -> NodeResult:
-            summary.runs += 1
-            unit = scope.unit(number, layer)
-            result = await executor.run(unit, seen)
-            scope.since = max(scope.since, unit.since)
-            return result
-
         async with AsyncExitStack() as times:
             if bound is not None:
                 clock = self._node_clocks[node.index]  # of all runs of the node together
@@ -299,7 +293,11 @@ class GraphRun:
             if dynamic is None:
                 summary.runs += 1
                 return await executor.run(scope, start.messages)
-            return await run_units(dynamic, start.messages, start.units, run_unit)
+            units = Units(executor, scope, summary, dynamic.config, node.config.log_output)
+            try:
+                return await run_units(dynamic, start.messages, start.units, units.run)
+            finally:
+                units.tell()
 
     async def _fire(
         self, node: PlanNode, scope: NodeScope, outputs: Sequence[Message]
@@ -433,13 +431,6 @@ def _arriving(message: Message, edge: PlanEdge) -> Message:
     if message.role == role and message.keep == keep and message.source == source:
         return message
     return Message(role, message.content, source, keep, message.preserve_role)
-
-
-def _first_leaf(error: BaseException) -> BaseException:
-    """The failure that came first, out of however many groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
 
 
 async def run_inside(

@@ -58,6 +58,7 @@ def _compile(loaded: LoadedGraph) -> Plan:
         places={
             edge.index: str(loaded.locate(("edges", edge.index)))
             for edge in edges
-            if edge.config.condition.type == "function" or edge.config.process is not None
+            if edge.config.condition.type in {"function", "expression"}
+            or edge.config.process is not None
         },
     )

@@ -55,7 +55,7 @@ class Plan:
     dynamics: Mapping[int, Dynamic] = field(default_factory=dict[int, Dynamic], repr=False)
     """By node: how its runs fan out, as the dynamic edges into it agree."""
     places: Mapping[int, str] = field(default_factory=dict[int, str], repr=False)
-    """For edges with user functions: `file:line:column`, for errors."""
+    """For edges with user functions or expressions: `file:line:column`, for errors."""
 
     @property
     def sinks(self) -> tuple[int, ...]:

@@ -33,6 +33,9 @@ from devall.core.events import (
     ToolCallFinished,
     ToolCallStarted,
     ToolProgress,
+    UnitFailed,
+    UnitFinished,
+    UnitStarted,
     Warned,
 )
 from devall.telemetry.redaction import Redactor
@@ -163,6 +166,9 @@ def _written(value: object) -> str:
 _PLAIN: dict[type[Event], tuple[int, tuple[str, ...]]] = {
     NodeStarted: (_DEBUG, ("node", "visit")),
     NodeSkipped: (_INFO, ("node",)),
+    UnitStarted: (_DEBUG, ("node", "unit", "units", "layer")),
+    UnitFinished: (_DEBUG, ("node", "unit", "units", "layer", "seconds")),
+    UnitFailed: (_WARNING, ("node", "unit", "units", "layer", "code", "message", "continued")),
     EdgeFired: (_DEBUG, ("source", "target", "edge")),
     LoopRound: (_INFO, ("loop", "round")),
     LoopLeft: (_INFO, ("loop", "rounds", "exited")),

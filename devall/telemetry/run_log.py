@@ -31,6 +31,7 @@ from devall.core.events import (
     RunFinished,
     TextDelta,
     ToolCallStarted,
+    UnitFinished,
 )
 from devall.core.messages import JsonValue, Message, to_json
 from devall.telemetry.redaction import Redactor
@@ -169,7 +170,7 @@ class _HiddenOutputs:
     def leave_out(self, event: Event, body: dict[str, Any]) -> None:
         """Replace what must not be written in the event's fields."""
         match event:
-            case NodeFinished(log_output=False):
+            case NodeFinished(log_output=False) | UnitFinished(log_output=False):
                 self._nodes.add(event.node)
                 self._sources |= {event.node, _last(event.node)}
                 self._texts.update(m.text for m in event.outputs if m.text)
@@ -187,7 +188,7 @@ class _HiddenOutputs:
                 pass
 
 
-_WITH_OUTPUTS = frozenset({NodeFinished, NodeStarted, HumanAnswered, RunFinished})
+_WITH_OUTPUTS = frozenset({NodeFinished, NodeStarted, UnitFinished, HumanAnswered, RunFinished})
 
 
 def _last(node: str) -> str:

@@ -20,6 +20,9 @@ from devall.core.events import (
     ToolCallFinished,
     ToolCallStarted,
     ToolProgress,
+    UnitFailed,
+    UnitFinished,
+    UnitStarted,
 )
 from devall.core.outcome import COMPLETED
 from devall.core.usage import TokenUsage, Usage
@@ -147,3 +150,26 @@ def test_events_of_runs_that_were_never_seen_do_no_harm():
         LoopLeft(loop=("X",), rounds=1, exited=True),
     )
     assert board.nodes["X"] == "done"
+
+
+def unit(number: int, units: int, layer: int = 0) -> UnitStarted:
+    path = f"/A@1/unit:{f'{layer}.' if layer else ''}{number}"
+    return UnitStarted(path=path, node="A", unit=number, units=units, layer=layer)
+
+
+def done(number: int, units: int, layer: int = 0) -> UnitFinished:
+    start = unit(number, units, layer)
+    return UnitFinished(
+        path=start.path, node="A", unit=number, units=units, layer=layer, seconds=0.1
+    )
+
+
+def test_units_that_are_over_are_counted_layer_by_layer():
+    failed = UnitFailed(
+        path="/A@1/unit:1.2", node="A", unit=2, units=2, layer=1, seconds=0, code="c", message="m"
+    )
+    board = board_after(A_STARTED, unit(1, 2, 1), unit(2, 2, 1), done(1, 2, 1), failed)
+    visit = board.visits["/A@1"]
+    assert (visit.units_done, visit.units, visit.layer) == (2, 2, 1)
+    board(unit(1, 1, 2))
+    assert (visit.units_done, visit.units, visit.layer) == (0, 1, 2)

@@ -19,6 +19,8 @@ from devall.core.events import (
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    UnitFinished,
+    UnitStarted,
     Warned,
 )
 from devall.core.messages import assistant
@@ -65,6 +67,16 @@ def start(view: LiveView, node: str, model: str = "gpt") -> None:
     path = f"/{node}@1"
     view(NodeStarted(path=path, node=node, visit=1, at=time.time()))
     view(ModelCallStarted(path=path, node=node, provider="openai", model=model, turn=1))
+
+
+def test_the_picture_shows_how_many_units_are_over(screen: Screen):
+    begin(screen.view)
+    screen.view(NodeStarted(path="/A@1", node="A", visit=1, at=time.time()))
+    for number in (1, 2):
+        place = {"path": f"/A@1/unit:{number}", "node": "A", "unit": number, "units": 40}
+        screen.view(UnitStarted(**place))
+        screen.view(UnitFinished(**place, seconds=0.1))
+    assert screen.picture()[0].endswith(" · 2/40 units")
 
 
 def test_the_picture_shows_what_runs_and_what_waits(screen: Screen):

@@ -20,6 +20,8 @@ from devall.core.events import (
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    UnitFailed,
+    UnitFinished,
     Warned,
 )
 from devall.core.messages import assistant
@@ -159,3 +161,24 @@ def test_durations_are_said_as_people_do(seconds: float, words: str):
 
 def test_numbers_have_their_noun():
     assert [count(n, "node") for n in (0, 1, 1200)] == ["0 nodes", "1 node", "1,200 nodes"]
+
+
+def test_a_thousand_units_are_told_of_in_ten_lines_and_each_that_is_left_out():
+    units = [
+        UnitFinished(path=f"/A@1/unit:{n}", node="A", unit=n, units=1000, seconds=0.1)
+        for n in range(1, 1000)
+    ]
+    failed = UnitFailed(
+        path="/A@1/unit:1000",
+        node="A",
+        unit=1000,
+        units=1000,
+        seconds=0.1,
+        code="model",
+        message=f"no {SECRET}",
+        continued=True,
+    )
+    lines = told(*units, failed)
+    assert lines[:2] == ["A: 100/1,000 units done", "A: 200/1,000 units done"]
+    assert lines[-1] == "warning: A: unit 1000 of 1,000 failed and is left out: no *** [model]"
+    assert len(lines) == 10

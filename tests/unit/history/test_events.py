@@ -47,6 +47,8 @@ VALUES = {
     "result": "3",
     "question": "ok?",
     "text": "t",
+    "unit": 1,
+    "units": 3,
 }
 
 
