@@ -18,7 +18,7 @@ from devall.journal.rows import RunRow
 from devall.runs.settings import Settings, recorded
 from devall.telemetry.redaction import Redactor, environment_secrets
 from devall.testing.cases.playing import ALL, play
-from devall.testing.cases.reading import FILE_NAME, read_case
+from devall.testing.cases.reading import FILE_NAME, MACHINE, read_case
 from devall.testing.cases.running import CaseResult, result_of
 from devall.testing.cases.tape import Tape, write_tape
 from devall.testing.cases.yaml_text import yaml_lines
@@ -69,7 +69,10 @@ async def make_case(
     places = _places(logs_dir / row.id)
     for number in range(len(places), -1, -1):
         change = _changed(redactor, places[:number])
-        _write(home, _case_of(row, settings, home, change), write_tape(tape, change))
+        said = _case_of(row, settings, home, change)
+        if number == len(places):
+            said["env"] = {n: _without_path(v) for n, v in said.get("env", {}).items()}
+        _write(home, {k: v for k, v in said.items() if v}, write_tape(tape, change))
         case = read_case(file, name)
         result = result_of(case, await play(case), 0)
         if result.is_passed:
@@ -212,6 +215,11 @@ def _case_of(row: RunRow, settings: Settings, home: Path, change: Change) -> dic
         expect["nodes"] = runs
     found = {key: each for key, each in said.items() if each not in (None, "", {}, [])}
     return found | {"expect": expect}
+
+
+def _without_path(value: str) -> str:
+    """The value of a variable, unless it is the path of something that is there."""
+    return MACHINE if value.startswith("/") and Path(value).exists() else value
 
 
 def _relative(path: Path, home: Path) -> str:

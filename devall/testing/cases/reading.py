@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,10 @@ FILE_NAME = "case.yaml"
 """Of a case, in a folder of its own."""
 FOLDER = Path("tests/workflows")
 """Where cases are, unless somebody says otherwise."""
+
+MACHINE = "<machine>"
+"""Stands for a path that is this machine's own business."""
+STAND_IN = re.compile(rf"{re.escape(MASK)}|{MACHINE}|<(run|project|home)>")
 
 _WANTED = {
     "string": "text",
@@ -74,9 +79,16 @@ class Case:
         return None if written is None else self.file.parent / written
 
     def environment(self, *, live: bool) -> dict[str, str]:
-        """The variables of the environment that the case sets; secrets only where it is played."""
-        given = self.config.env
-        return {n: v for n, v in given.items() if not (live and MASK in v and n in os.environ)}
+        """The variables that the case sets; where it is made anew the machine has some of its own.
+
+        Args:
+            live: Whether it is: what only stands for a secret or a path gives way then.
+        """
+        return {
+            name: value
+            for name, value in self.config.env.items()
+            if not (live and name in os.environ and STAND_IN.search(value))
+        }
 
     def place(self, path: Steps) -> Position:
         """Where in the file something stands, or what it would stand in."""

@@ -58,7 +58,7 @@ def write_tape(tape: Tape, change: Callable[[JsonValue], JsonValue]) -> str:
             found["state"] = step.state
         found["request"] = change(step.request)
         if step.state != "begun":
-            found["value"] = change(step.value)
+            found["value"] = change(_plain(step))
         lines.append(_line(found))
     return "".join(lines)
 
@@ -196,6 +196,24 @@ class Remake(MemoryJournal):
 
 def _line(value: Mapping[str, JsonValue]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def _plain(step: StepRecord) -> JsonValue:
+    """The value of a step; where programs of servers are is this machine's own business."""
+    if step.kind != "tools" or not step.value:
+        return step.value
+    return [
+        {**spec, "metadata": {**spec["metadata"], "server": _without_folders(server)}}
+        if isinstance(server := spec["metadata"].get("server"), str)
+        else spec
+        for spec in cast("list[dict[str, JsonValue]]", step.value)
+    ]
+
+
+def _without_folders(command: str) -> str:
+    return " ".join(
+        word.rpartition("/")[2] if word.startswith("/") else word for word in command.split(" ")
+    )
 
 
 def _order(key: str) -> list[tuple[int, str]]:
