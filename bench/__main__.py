@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.durable import SECTIONS as DURABLE
 from bench.figures import SECTIONS, Row
 from bench.processes import RIVALS, ROOT, environment
 from bench.tools import SECTIONS as TOOLS
@@ -33,7 +34,7 @@ PACKAGES = (
     "networkx",
     "typer",
 )
-RIVAL_PACKAGES = ("pydantic-graph", "langgraph")
+RIVAL_PACKAGES = ("pydantic-graph", "langgraph", "langgraph-checkpoint-sqlite", "dbos")
 VERSIONS = """
 import sys
 from importlib.metadata import version
@@ -81,7 +82,7 @@ def main(words: Sequence[str]) -> int:
         raise SystemExit("bench: the other engines are missing; call bench/setup.sh or make bench")
     chosen = {
         title: section
-        for title, section in (SECTIONS | TOOLS).items()
+        for title, section in (SECTIONS | TOOLS | DURABLE).items()
         if not words or any(word.lower() in title.lower() for word in words)
     }
     load_before = os.getloadavg()[0]

@@ -30,6 +30,26 @@ graph:
 """The smallest graph with a cycle, for which networkx is imported."""
 
 
+def tool_loop(rounds: int) -> str:
+    """An agent with a tool, again and again until it says `stop`; at most so many rounds."""
+    return f"""\
+graph:
+  start: A
+  limits: {{max_loop_iterations: {rounds}}}
+  nodes:
+    - id: A
+      type: agent
+      config:
+        provider: openai
+        name: m
+        tooling: {{type: function, idempotent: true, tools: [{{name: "kit:note"}}]}}
+    - {{id: Z, type: passthrough}}
+  edges:
+    - {{from: A, to: A, condition: {{type: keyword, config: {{none: [stop]}}}}}}
+    - {{from: A, to: Z, condition: {{type: keyword, config: {{any: [stop]}}}}}}
+"""
+
+
 def chain(count: int) -> str:
     """Literals and passthroughs by turns, each behind the other."""
     nodes = [_node(f"n{at}", at) for at in range(count)]
