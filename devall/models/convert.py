@@ -21,8 +21,13 @@ MediaWriter = Callable[[MediaPart, AttachmentReader | None], JsonObject]
 RESPONSES_OUTPUT = "responses_output"
 """Key of `Message.extra` under which the Responses API's own items stand; theirs alone."""
 
+MESSAGES_CONTENT = "messages_content"
+"""Key of `Message.extra` under which the blocks of Anthropic's Messages API stand; theirs alone."""
+
 _OWN_FIELDS = frozenset({"role", "content", "tool_calls", "refusal"})
-_NOT_SENT_BACK = frozenset({"annotations", "audio", "function_call", RESPONSES_OUTPUT})
+_NOT_SENT_BACK = frozenset(
+    {"annotations", "audio", "function_call", RESPONSES_OUTPUT, MESSAGES_CONTENT}
+)
 """Fields that endpoints give and do not take."""
 _OWN_CALL_FIELDS = frozenset({"id", "index", "type", "function"})
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
@@ -101,10 +106,19 @@ def data_url(part: MediaPart, attachments: AttachmentReader | None) -> str:
 
 
 def _encoded(part: MediaPart, attachments: AttachmentReader | None) -> str:
+    return base64.b64encode(read_attachment(part, attachments)).decode()
+
+
+def read_attachment(part: MediaPart, attachments: AttachmentReader | None) -> bytes:
+    """The bytes of an attachment.
+
+    Raises:
+        ModelRefused: it cannot be read.
+    """
     if attachments is None:
         raise ModelRefused(f"the message names attachment {part.attachment}, but nothing reads it")
     try:
-        return base64.b64encode(attachments(part.attachment)).decode()
+        return attachments(part.attachment)
     except (OSError, KeyError) as error:
         raise ModelRefused(f"cannot read attachment {part.attachment}: {error}") from error
 

@@ -22,10 +22,25 @@ from devall.models.base import may_pass
 from devall.models.shapes import as_list, as_object, as_text
 
 _QUOTA = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "payment_required"}
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "payment_required",
+        "billing_error",
+    }
 )
 _LIMITS = frozenset({"rate_limit_exceeded", "rate_limit_error", "overloaded", "overloaded_error"})
-_REFUSING = frozenset({"invalid_request_error", "invalid_prompt", "authentication_error"})
+_REFUSING = frozenset(
+    {
+        "invalid_request_error",
+        "invalid_prompt",
+        "authentication_error",
+        "permission_error",
+        "not_found_error",
+        "request_too_large",
+    }
+)
 _PARAMETER = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 _TOO_LONG = (
     "maximum context length",
@@ -135,7 +150,8 @@ class Said:
     @property
     def is_quota(self) -> bool:
         """Whether money is what is missing."""
-        return self.code in _QUOTA or self.kind in _QUOTA
+        is_poor = "credit balance is too low" in self.message
+        return is_poor or self.code in _QUOTA or self.kind in _QUOTA
 
 
 def from_said(

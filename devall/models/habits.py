@@ -7,11 +7,13 @@ meaning of the request, it is asked once more, and the next time at once as it w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from devall.core.errors import ContextOverflow, ModelRefused
 from devall.core.messages import JsonValue, Message
-from devall.models.failures import Said
+from devall.models.base import ChatReply
+from devall.models.failures import Place, Said
 from devall.models.shapes import as_list, as_object
 
 JsonObject = dict[str, JsonValue]
@@ -32,7 +34,7 @@ _SPARED = frozenset(
 """Parameters without which an answer is still the one that was asked for."""
 _OURS = frozenset({"stream", "stream_options"})
 """Fields that are sent unless the file says otherwise."""
-_STRUCTURE = frozenset({"model", "messages", "input", "tools"})
+_STRUCTURE = frozenset({"model", "messages", "input", "tools", "system"})
 _UNKNOWN = re.compile(
     r"unsupported|not supported|n't supported|does not support|doesn't support|unknown|unrecogni[sz]ed"
     r"|unexpected|not permitted|not allowed|no longer|deprecated|only the default|must be verified"
@@ -152,9 +154,50 @@ _known: dict[tuple[str, str, str], Habits] = {}
 """By URL, model and protocol."""
 
 
-def habits_of(url: str, model: str, protocol: str) -> Habits:
+def habits_of(place: Place) -> Habits:
     """What is known of a model; the same object each time."""
-    return _known.setdefault((url, model, protocol), Habits())
+    return _known.setdefault((place.url, place.model, place.protocol), Habits())
+
+
+async def adapting(
+    place: Place,
+    given: Mapping[str, JsonValue],
+    body_of: Callable[[], JsonObject],
+    answer: Callable[[JsonObject], Awaitable[ChatReply]],
+    *,
+    echo: str = "auto",
+) -> ChatReply:
+    """The reply to a request that is changed as long as the model says how it wants it.
+
+    Args:
+        place: Where the model is.
+        given: The parameters that the file sets.
+        body_of: Makes the request by what is known of the model.
+        answer: Sends it.
+        echo: As for `Habits.echoed`.
+
+    Raises:
+        ModelError: whatever went wrong.
+    """
+    habits = habits_of(place)
+    notes: list[str] = []
+    for left in reversed(range(MOST_LESSONS + 1)):
+        body = habits.apply(body_of())
+        try:
+            reply = await answer(body)
+        except ModelRefused as error:
+            is_other = error.status not in {400, 422} or isinstance(error, ContextOverflow)
+            if not left or is_other:
+                raise
+            said = Said.of(getattr(error.__cause__, "body", None))
+            lesson = habits.learn(said, body, given, echo)
+            if not lesson:
+                raise
+            if "stream_options" not in lesson:
+                notes.append(f"{place.model} at {place.url} {lesson}")
+            continue
+        return replace(reply, notes=(*reply.notes, *notes))
+    raise AssertionError  # the last round returns or raises
 
 
 def _named(said: Said, body: JsonObject) -> str:

@@ -73,7 +73,8 @@ def _exchanges(messages: Sequence[Message]) -> Iterator[Message]:
         if index in taken:
             continue
         if message.role == "tool":
-            yield Message("user", f"A tool gave: {message.text}", message.source)
+            plain = replace(message, role="user", tool_call_id="", is_error=False)
+            yield plain.with_text(f"A tool gave: {message.text}")
             continue
         yield message
         if message.role != "assistant" or not message.tool_calls:

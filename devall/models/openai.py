@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from devall.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
+from devall.core.errors import ModelError, ModelUnavailable
 from devall.core.messages import JsonValue
 from devall.models import convert, convert_responses
 from devall.models.base import ChatReply, ChatRequest, OnText
 from devall.models.exchange import Endpoint
 from devall.models.failures import Place, Said, from_said
-from devall.models.habits import MOST_LESSONS, Habits, habits_of
+from devall.models.habits import Habits, adapting, habits_of
 from devall.models.histories import HISTORIES, normalised
 from devall.models.shapes import as_list, as_object
 from devall.models.tool_schemas import profile_of
@@ -49,7 +49,7 @@ class EndpointModel:
     @property
     def habits(self) -> Habits:
         """What is known of what the model takes."""
-        return habits_of(self.place.url, self.place.model, self.place.protocol)
+        return habits_of(self.place)
 
     def fitted(self, request: ChatRequest) -> ChatRequest:
         """The request, its conversation as the model takes it."""
@@ -58,41 +58,6 @@ class EndpointModel:
         kind = "compatible" if kind == "lenient" else kind
         messages = normalised(request.messages, HISTORIES["strict" if habits.is_strict else kind])
         return replace(request, messages=habits.echoed(messages, self.echo))
-
-    async def adapting(
-        self,
-        given: Mapping[str, JsonValue],
-        body_of: Callable[[], JsonObject],
-        answer: Callable[[JsonObject], Awaitable[ChatReply]],
-    ) -> ChatReply:
-        """The reply to a request that is changed as long as the model says how it wants it.
-
-        Args:
-            given: The parameters that the file sets.
-            body_of: Makes the request by what is known of the model.
-            answer: Sends it.
-
-        Raises:
-            ModelError: whatever went wrong.
-        """
-        notes: list[str] = []
-        for left in reversed(range(MOST_LESSONS + 1)):
-            body = self.habits.apply(body_of())
-            try:
-                reply = await answer(body)
-            except ModelRefused as error:
-                is_other = error.status not in {400, 422} or isinstance(error, ContextOverflow)
-                if not left or is_other:
-                    raise
-                said = Said.of(getattr(error.__cause__, "body", None))
-                lesson = self.habits.learn(said, body, given, self.echo)
-                if not lesson:
-                    raise
-                if "stream_options" not in lesson:
-                    notes.append(f"{self.name} at {self.url} {lesson}")
-                continue
-            return replace(reply, notes=(*reply.notes, *notes))
-        raise AssertionError  # the last round returns or raises
 
     async def exchange(
         self, path: Path, body: JsonObject, feed: Callable[[JsonObject], str], on_text: OnText
@@ -140,7 +105,13 @@ class ChatCompletionsModel(EndpointModel):
                 body.setdefault("stream_options", {"include_usage": True})
             return body
 
-        return await self.adapting(request.params, body_of, lambda b: self._answer(b, on_text))
+        return await adapting(
+            self.place,
+            request.params,
+            body_of,
+            lambda body: self._answer(body, on_text),
+            echo=self.echo,
+        )
 
     async def _answer(self, body: JsonObject, on_text: OnText) -> ChatReply:
         answer = convert.ChatAnswer()
@@ -173,7 +144,13 @@ class ResponsesModel(EndpointModel):
         def body_of() -> JsonObject:
             return {"stream": True} | convert_responses.body_of(self.fitted(request), self.name)
 
-        return await self.adapting(request.params, body_of, lambda b: self._answer(b, on_text))
+        return await adapting(
+            self.place,
+            request.params,
+            body_of,
+            lambda body: self._answer(body, on_text),
+            echo=self.echo,
+        )
 
     async def _answer(self, body: JsonObject, on_text: OnText) -> ChatReply:
         answer = convert_responses.ResponsesAnswer()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from devall.core.errors import SetupError
+from devall.core.messages import JsonValue
 from devall.models.base import ChatModel, ModelChoice
 from devall.models.failures import Place
 from devall.models.images import ImageGate
@@ -17,6 +18,7 @@ from devall.models.routes import NO_KEY, PROVIDERS, Provider, provider_of, route
 if TYPE_CHECKING:
     from devall.models.exchange import Endpoints
     from devall.models.local import LocalServers
+    from devall.models.openai_embeddings import EmbeddingsModel
 
 
 @dataclass(slots=True)
@@ -54,6 +56,26 @@ class Models:
         from devall.models.toolmodes import with_tool_mode
 
         return with_tool_mode(model, mode)
+
+    def embeddings(self, choice: ModelChoice, params: Mapping[str, JsonValue]) -> EmbeddingsModel:
+        """The embedding model of that choice.
+
+        Args:
+            choice: The model; its provider speaks OpenAI's protocol.
+            params: Sent with every request.
+
+        Raises:
+            SetupError: the key is missing, or the URL is none.
+        """
+        provider = provider_of(choice.provider, self.providers)
+        route = route_of(choice, provider, self.environ)
+        from devall.models.openai_client import endpoint_at
+        from devall.models.openai_embeddings import EmbeddingsModel
+
+        key = route.key or NO_KEY
+        source = route.key_words.replace("of the node", "of the `embedding`")
+        place = Place(choice.provider, choice.name, route.shown, source, key, choice.timeout)
+        return EmbeddingsModel(endpoint_at(self._opened(), route.url, key), place, params)
 
     async def aclose(self) -> None:
         """Close every client and server that was opened."""

@@ -186,13 +186,13 @@ def find_route(choice: ModelChoice, provider: Provider, environ: Mapping[str, st
     """The endpoint and key that a choice leads to, be they of use or not."""
     if provider.kind == "local":
         return Route()
-    general = {API_KEY, BASE_URL}
+    known = {name: value for name, value in environ.items() if value}
     if provider.own_first:
         # A key goes to the endpoint that it was set for, and to no other provider's.
-        own = {*provider.key_names, *provider.url_names} - general
-        if any(environ.get(name) for name in own) or choice.base_url or choice.api_key:
-            general = set[str]()
-    known = {n: v for n, v in environ.items() if v and (n not in {API_KEY, BASE_URL} or general)}
+        own = {*provider.key_names, *provider.url_names} - {API_KEY, BASE_URL}
+        wants_none = choice.base_url and not provider.needs_key
+        if wants_none or own & known.keys():
+            known = {n: value for n, value in known.items() if n not in {API_KEY, BASE_URL}}
     url, url_source = _first("base_url", choice.base_url, provider.url_names, known)
     key, key_source = _first("api_key", choice.api_key, provider.key_names, known)
     version, version_source = _first(

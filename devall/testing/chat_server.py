@@ -1,7 +1,10 @@
 """A real HTTP server on a free loopback port that plays a script as a chat endpoint.
 
-It speaks Chat Completions (`POST /v1/chat/completions`) and the Responses API
-(`POST /v1/responses`), both streamed and whole, and misbehaves where the script says so.
+It speaks Chat Completions (`POST /v1/chat/completions`), the Responses API
+(`POST /v1/responses`) and Anthropic's Messages API (`POST /v1/messages`), streamed and whole,
+lists its models (`GET /v1/models`), makes vectors by spelling (`POST /v1/embeddings`, where a
+reply of the script counts if it is an error or a whole body), and misbehaves where the script says so. Paths of Azure
+(`/openai/deployments/NAME/chat/completions`, `/openai/v1/...`) are known as well.
 
 ```python
 script = {
@@ -40,16 +43,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from types import TracebackType
+from dataclasses import dataclass, replace
+from types import ModuleType, TracebackType
 from typing import Self, cast
 
 from devall.core.messages import JsonValue
-from devall.testing import chat_wire
+from devall.testing import chat_wire, messages_wire
+from devall.testing.embedding_wire import embeddings
 from devall.testing.script import Playback, Reply, ScriptLike
 
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 429: "Too Many Requests"}
@@ -64,6 +69,9 @@ class Recorded:
     body: dict[str, JsonValue]
     at: float
     """`time.monotonic()` when it was read."""
+    query: str = ""
+    """Of the URL, as it came."""
+    method: str = "POST"
 
     @property
     def model(self) -> str:
@@ -79,14 +87,14 @@ class ChatServer:
         script: ScriptLike | None = None,
         *,
         strict: bool = False,
-        protocols: frozenset[chat_wire.Protocol] = frozenset({"chat", "responses"}),
+        protocols: frozenset[chat_wire.Protocol] = frozenset({"chat", "responses", "messages"}),
     ) -> None:
         """Parse the script; nothing listens yet.
 
         Args:
             script: Replies by model name, or a case's `script.yaml`.
             strict: Whether a call beyond the script is answered with status 400.
-            protocols: What is spoken; the other one's path does not exist.
+            protocols: What is spoken; the paths of the others do not exist.
 
         Raises:
             UsageError: something in the script is no reply.
@@ -195,8 +203,13 @@ class ChatServer:
     def answer(self, request: Recorded) -> tuple[Reply, chat_wire.Asked]:
         """Note the request and choose its reply."""
         self.requests.append(request)
+        path = _AZURE.sub("/v1", request.path)
+        if request.method == "GET" and path == "/v1/models":
+            return self._listing(), chat_wire.Asked("", 0, {}, "chat")
+        if path == "/v1/embeddings":
+            return self._embeddings(request), chat_wire.Asked(request.model, 0, {}, "chat")
         for protocol, ending in _PATHS.items():
-            if request.path == f"/v1{ending}" and protocol in self._protocols:
+            if path == f"/v1{ending}" and protocol in self._protocols:
                 break
         else:
             body = {"error": {"message": f"no {request.path} here", "code": None}}
@@ -211,11 +224,24 @@ class ChatServer:
             return Reply(text, status=400, error="unexpected_call"), asked
         return reply, asked
 
+    def _embeddings(self, request: Recorded) -> Reply:
+        """The script's next reply where that is an error or a whole body, else vectors."""
+        written = self._playback.next(request.model, request.body) or Reply()
+        is_other = written.error or written.fault or written.body or written.status != 200
+        return written if is_other else replace(written, body=embeddings(request.body))
+
+    def _listing(self) -> Reply:
+        """The models of the script."""
+        names = list(self._playback.replies)
+        return Reply(body={"object": "list", "data": [{"id": n, "object": "model"} for n in names]})
+
 
 _PATHS: Mapping[chat_wire.Protocol, str] = {
     "chat": "/chat/completions",
     "responses": "/responses",
+    "messages": "/messages",
 }
+_AZURE = re.compile(r"^/openai(/deployments/[^/]+|/v1)?(?=/)")
 
 
 class _Connection(asyncio.Protocol):
@@ -261,9 +287,10 @@ class _Connection(asyncio.Protocol):
         if len(rest) < length:
             return
         self._received = rest[length:]
-        path = first.split(" ")[1].partition("?")[0]
+        method, target, _ = first.split(" ")
+        path, _, query = target.partition("?")
         body = json.loads(rest[:length] or b"{}")
-        request = Recorded(path, headers, body, time.monotonic())
+        request = Recorded(path, headers, body, time.monotonic(), query, method)
         server = self._server
         server.active += 1
         server.most_active = max(server.most_active, server.active)
@@ -297,11 +324,11 @@ class _Connection(asyncio.Protocol):
                 text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
                 self._whole(reply, status, text)
             case _ if status >= 400:
-                self._whole(reply, status, json.dumps(chat_wire.error_body(reply)))
+                self._whole(reply, status, json.dumps(_wire(asked).error_body(reply)))
             case _ if asked.is_stream and reply.fault != "plain_json":
                 await self._stream(reply, asked, status)
             case _:
-                self._whole(reply, status, json.dumps(chat_wire.whole(reply, asked)))
+                self._whole(reply, status, json.dumps(_wire(asked).whole(reply, asked)))
 
     def _hang_up(self) -> None:
         self.task = None
@@ -323,14 +350,15 @@ class _Connection(asyncio.Protocol):
         self._write(text)
 
     async def _stream(self, reply: Reply, asked: chat_wire.Asked, status: int) -> None:
-        events = list(chat_wire.events(reply, asked))
+        events = list(_wire(asked).events(reply, asked))
         half = reply.fault in {"half_stream", "early_end", "stall", "broken_json", "stream_error"}
         if half:
             events = events[: max(1, len(events) // 2)]
         if reply.fault == "broken_json":
-            events.append('data: {"id": "chatcmpl\n\n')
+            events.append('event: content_block_delta\ndata: {"id": "chatcmpl\n\n')
         if reply.fault == "stream_error":
-            events.append(chat_wire.event(chat_wire.error_body(reply)))
+            error = _wire(asked).error_body(reply)
+            events.append(chat_wire.event(error, "error" if asked.protocol == "messages" else ""))
         mime = "text/event-stream; charset=utf-8"
         self._head(reply, status, {"content-type": mime, "transfer-encoding": "chunked"})
         if reply.pause:
@@ -350,6 +378,11 @@ class _Connection(asyncio.Protocol):
 
     def _chunk(self, *pieces: str) -> None:
         self._write("".join(f"{_size(piece):x}\r\n{piece}\r\n" for piece in pieces))
+
+
+def _wire(asked: chat_wire.Asked) -> ModuleType:
+    """How the protocol that was asked in is written."""
+    return messages_wire if asked.protocol == "messages" else chat_wire
 
 
 def _size(text: str) -> int:

