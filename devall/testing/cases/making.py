@@ -141,8 +141,9 @@ def _redactor(row: RunRow, settings: Settings) -> Redactor:
 
 def _places(run: Path) -> list[tuple[str, str]]:
     """Paths of this machine that mean nothing on another one, and what stands for them."""
-    found = [(run, "<run>"), (Path.cwd(), "<project>"), (Path.home(), "<home>")]
-    return [(str(path.resolve()), mark) for path, mark in found if len(path.resolve().parts) > 2]
+    others = [(Path.cwd(), "<project>"), (Path.home(), "<home>")]
+    found = [(str(path.resolve()), mark) for path, mark in others if len(path.parts) > 2]
+    return [(str(run.resolve()), "<run>"), (str(run), "<run>"), *found]
 
 
 def _changed(redactor: Redactor, places: list[tuple[str, str]]) -> Change:

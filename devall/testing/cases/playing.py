@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from devall.app import redactor_of
 from devall.config.nodes import AgentNode
 from devall.core.diagnostics import Position
-from devall.core.errors import DevallError, UsageError
+from devall.core.errors import ConfigError, DevallError, UsageError
 from devall.core.ids import node_of
 from devall.core.messages import user
 from devall.core.outcome import outcome_of
@@ -19,6 +19,7 @@ from devall.engine.result import RunResult
 from devall.graph.checked import load_workflow
 from devall.journal.base import Journal, StepRecord
 from devall.loading.loader import LoadedGraph, LoadedWorkflow, Recorded
+from devall.loading.reports import render_text
 from devall.models.base import ModelSource
 from devall.models.providers import Models
 from devall.models.recorded import RecordedModels
@@ -80,7 +81,7 @@ async def play(case: Case) -> Played:
         return Played(result, found, redactor, needs_recording=bool(missing))
     except DevallError as error:
         result = RunResult(run_id="", workflow=str(case.workflow), outcome=outcome_of(error))
-        return Played(result, tuple(_unmet(case, result, seen)))
+        return Played(result, tuple(_unbegun(case, result, error)))
 
 
 async def play_live(case: Case) -> Played:
@@ -236,6 +237,20 @@ def _models(graph: LoadedGraph) -> Iterator[str]:
 
 def _unmet(case: Case, result: RunResult, seen: Seen) -> Iterator[Unmet]:
     return unmet(case.config.expect, result, seen, case.file.parent)
+
+
+def _unbegun(case: Case, result: RunResult, error: DevallError) -> list[Unmet]:
+    """What is not as expected where the run never began; why, and nothing that follows of it."""
+    found = list(_unmet(case, result, Seen()))
+    if found and case.config.expect.wanted_status not in {None, "failed"}:
+        path = ("expect", "status")
+        if isinstance(error, ConfigError):
+            lines = render_text(error.diagnostics).splitlines()
+            place = error.diagnostics[0].position
+            return [Unmet(path, "the workflow's file is wrong", lines, position=place)]
+        more = f" ({error.hint})" if error.hint else ""
+        return [Unmet(path, f"the run cannot begin: {error}{more}")]
+    return found
 
 
 def _of_player(player: Player, result: RunResult, graph: LoadedGraph) -> Iterator[Unmet]:

@@ -29,7 +29,8 @@ async def update_case(case: Case) -> CaseResult:
 
     Where requests are others than those recorded they are made with live models, the rest is
     taken from the recording. Of expectations those are rewritten that stand in the file and say a
-    value: `status`, `exit_code`, `equals`, `runs`, the code of an error.
+    value: `status`, `exit_code`, `equals`, `runs`, the code of an error; and none where a run fails
+    that is to complete.
 
     Raises:
         asyncio.CancelledError: the task was cancelled.
@@ -48,11 +49,20 @@ async def update_case(case: Case) -> CaseResult:
             case = read_case(case.file, case.name)
             played = await play(case)
     changes = [each for each in played.unmet if each.can_update]
-    if changes and not played.needs_recording and _rewrite(case, changes, played.redactor):
+    if changes and _may_be_right(played) and _rewrite(case, changes, played.redactor):
         updated.append("expectations")
         case = read_case(case.file, case.name)
         played = await play(case)
     return result_of(case, played, time.perf_counter() - began, tuple(updated))
+
+
+def _may_be_right(played: Played) -> bool:
+    """Whether what came may be what is wanted from now on."""
+    if played.needs_recording:
+        return False
+    endings = {("expect", "status"), ("expect", "exit_code")}
+    ends_otherwise = any(each.path in endings for each in played.unmet)
+    return played.result.status == "completed" or not ends_otherwise
 
 
 async def _record(case: Case) -> Unmet | None:

@@ -345,6 +345,53 @@ def test_what_a_run_was_started_with_is_in_its_case(devall, write):
     assert "1 passed" in devall("test", env={"MODEL": "another"}, code=0).stdout
 
 
+PARALLEL = """\
+    graph:
+      start: [A, B, C]
+      end: D
+      nodes:
+        - {id: A, type: agent, config: {provider: openai, name: a, role: One.}}
+        - {id: B, type: agent, config: {provider: openai, name: b, role: Two.}}
+        - {id: C, type: agent, config: {provider: openai, name: c, role: Three.}}
+        - {id: D, type: agent, config: {provider: openai, name: d, role: All.}}
+      edges: [{from: A, to: D}, {from: B, to: D}, {from: C, to: D}]
+"""
+
+
+def test_parallel_nodes_are_recorded_alike_however_they_interleave(devall, write):
+    write("par.yaml", PARALLEL)
+    texts: list[list[str]] = []
+    for name, delays in (("x", (0.2, 0.1, 0)), ("y", (0, 0.1, 0.2))):
+        script = {
+            model: [{"text": model, "delay": delay}]
+            for model, delay in zip("abc", delays, strict=True)
+        }
+        with ChatServer(script | {"d": ["all"]}, strict=True) as server:
+            devall("run", "par.yaml", "--task", "go", env=server.env, code=0)
+        devall("test", "add", "last", name, code=0)
+        tape = Path(f"tests/workflows/{name}/recording.jsonl").read_text("utf-8")
+        texts.append(tape.splitlines()[1:])
+    assert texts[0] == texts[1]
+    assert "2 passed" in devall("test", code=0).stdout
+    edit("par.yaml", "Two.", "Second.")
+    done = devall("test", code=7)
+    assert done.stdout.count("the request of /B@1/turn:1 is not the one that was recorded") == 2
+    assert "/A@1" not in done.stdout
+
+
+def test_update_takes_no_failure_for_right(devall, write):
+    write("par.yaml", PARALLEL)
+    replies = "replies: {a: x, b: x, c: x, d: {error: insufficient_quota}}\n"
+    text = f"workflow: ../../../par.yaml\ntask: go\n{replies}expect:\n  status: completed\n"
+    case = write("tests/workflows/one/case.yaml", f"{text}  nodes:\n    A: 2\n")
+    before = case.read_bytes()
+    devall("test", "--update", code=7)
+    assert case.read_bytes() == before
+    edit(case, "{error: insufficient_quota}", "y")
+    devall("test", "--update", code=0)
+    assert "    A: 1\n" in case.read_text("utf-8")
+
+
 def test_the_schema_of_a_case_is_printed(devall):
     schema = json.loads(devall("schema", "--output", "test-case", code=0).stdout)
     Draft202012Validator.check_schema(schema)

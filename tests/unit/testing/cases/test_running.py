@@ -65,7 +65,11 @@ async def test_a_case_passes_without_a_key(run):
         ("{answer: {contains: [fi, xx]}}", "answer.contains", ["wanted: ... xx ..."]),
         ("{answer: {not_contains: in}}", "answer.not_contains", ["wanted: no in"]),
         ("{answer: {matches: '^x'}}", "answer.matches", ["wanted: /^x/"]),
-        ("{answer: {json_schema: {type: object}}}", "answer.json_schema", ["no valid JSON: Expecting value: line 1 column 1 (char 0)"]),
+        (
+            "{answer: {json_schema: {type: object}}}",
+            "answer.json_schema",
+            ["no valid JSON: Expecting value: line 1 column 1 (char 0)"],
+        ),
         ("{status: failed}", "status", ["wanted: failed", "got:    completed"]),
         ("{exit_code: 1}", "exit_code", ["wanted: 1", "got:    0"]),
         ("{error: {code: x}}", "error", []),
@@ -228,7 +232,10 @@ async def test_a_workflow_that_is_wrong_fails_the_case_unless_that_is_expected(r
     wrong = "graph: {start: X, nodes: [{id: A, type: passthrough}], edges: []}\n"
     result = await run("", wrong)
     [failure] = result.failures
-    assert "w.yaml:1:" in failure.message
+    assert failure.position.file == "w.yaml"
+    assert "w.yaml:1:" in failure.difference
+    result = await run("expect: {answer: x, nodes: {A: 1}, status: completed}\n", wrong)
+    assert [each.what for each in result.failures] == ["status"]
     (await run("expect: {exit_code: 3, error: {code: config}}\n")).check()
 
 

@@ -73,25 +73,16 @@ def test_every_command_and_block_of_the_page_works(page, project, workspace, dev
     made = (workspace / "tests/workflows/poem/case.yaml").read_text("utf-8")
     shown = parse_document(blocks["tests/workflows/poem/case.yaml"], "page").root
     assert parse_document(made, "made").root == shown
-    (workspace / "poem.yaml").write_text(text.replace("a poet", "no poet"), "utf-8")
-    done = devall("test", code=7)
-    assert "+    content: You are no poet." in done.stdout
-    devall("schema", "--output", "test-case", code=0)
-    assert json.loads(devall("test", "-k", "refused", "--json", code=0).stdout)["passed"] == 1
-
-
-def test_the_test_in_python_passes(page, project, workspace, devall):
-    server_file = project / "mcp_example" / "mcp_server.py"
-    text = POEM.replace("PYTHON", sys.executable).replace("SERVER", str(server_file))
-    (workspace / "poem.yaml").write_text(text, "utf-8")
-    with ChatServer(REPLIES, strict=True) as server:
-        devall("run", "poem.yaml", "--task", "the sea", env=server.env, code=0)
-    devall("test", "add", "last", "poem", code=0)
     [code] = [content for kind, _, content in BLOCK.findall(page) if kind == "python"]
     names: dict[str, object] = {}
     exec(compile(code, "page", "exec"), names)  # the page's own code
     test = cast("Callable[[], Coroutine[None, None, None]]", names["test_the_poem"])
     asyncio.run(test())
+    (workspace / "poem.yaml").write_text(text.replace("a poet", "no poet"), "utf-8")
+    done = devall("test", code=7)
+    assert "+    content: You are no poet." in done.stdout
+    devall("schema", "--output", "test-case", code=0)
+    assert json.loads(devall("test", "-k", "refused", "--json", code=0).stdout)["passed"] == 1
 
 
 def test_the_page_names_every_key(page):
