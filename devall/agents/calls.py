@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -85,6 +85,8 @@ class Calls:
     scope: Scope
     at_once: int
     """How many calls run at one time."""
+    refusal: Callable[[ToolCall, ToolSpec | None], str] = lambda call, spec: ""  # noqa: ARG005
+    """What the model is told of a call that may not be made now; empty: it may."""
 
     async def run(self, turn: int, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
         """The results, one tool message for each call, in the order of the calls.
@@ -198,6 +200,8 @@ class Calls:
     async def _result(self, call: ToolCall) -> ToolResult:
         if self.tools is None or not self.offered:
             text = f"there is no tool {call.name}: no tools are offered now, answer without one"
+            return ToolResult((TextPart(text),), is_error=True)
+        if text := self.refusal(call, self.offered.get(call.name)):
             return ToolResult((TextPart(text),), is_error=True)
         await self.tools.ready()
         return await self.tools.call(call, self.scope)

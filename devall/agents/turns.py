@@ -14,6 +14,7 @@ from devall.agents.prompts import conversation, with_note
 from devall.agents.recall import Attached, Recall
 from devall.agents.repeats import Repeats
 from devall.agents.requests import Requests
+from devall.agents.skills import Card, SkilledTools, active, prompt_of
 from devall.agents.thinking import THINKERS, Thinker, Thought
 from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
@@ -46,6 +47,8 @@ class Agent:
     """Keeps a text as an attachment of the run."""
     gate: Gate = field(default_factory=Gate, repr=False, compare=False)
     """The way to the model's endpoint, shared with the run's other agents."""
+    skills: SkilledTools | None = None
+    """Its tools, where it has skills: the same object as `tools`."""
     thinkers: Mapping[str, Thinker] = field(default_factory=lambda: THINKERS)
     told: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """What was said once, and need not be said for each run."""
@@ -91,10 +94,18 @@ class _Run:
         self._repeats = Repeats(config.params.repeat_limit)
         self._offers = Offers(agent.tools, agent.model, scope, agent.told, agent.rewritten)
         self._was_cut = False
+        self._skills: Sequence[Card] = ()
 
     async def result(self, inputs: Sequence[Message]) -> NodeResult:
         config = self._agent.config
-        start = conversation(inputs, role=config.role or "", input_mode=config.input_mode)
+        if self._agent.skills is not None:
+            self._skills = await self._agent.skills.cards(self._scope)
+        start = conversation(
+            inputs,
+            role=config.role or "",
+            skills=prompt_of(self._skills),
+            input_mode=config.input_mode,
+        )
         asked = _question(start)
         prompt = with_note(start, await self._recall.read("answer", asked.text))
         answer, exchange = await self._answer(prompt)
@@ -124,7 +135,7 @@ class _Run:
                 return message, exchange
             if self._requests.turn > limit:
                 raise LimitReached("tool_loop_limit", limit, f"node {self._scope.node}")
-            exchange += await self._exchange((*prompt, *exchange), message, reply, offered)
+            exchange += await self._exchange(prompt, exchange, message, reply, offered)
 
     async def _offered(self, messages: Sequence[Message]) -> Sequence[ToolSpec]:
         """The tools of the request that comes next."""
@@ -144,12 +155,14 @@ class _Run:
 
     async def _exchange(
         self,
-        before: Sequence[Message],
+        prompt: Sequence[Message],
+        exchange: Sequence[Message],
         message: Message,
         reply: ChatReply,
         offered: Sequence[ToolSpec],
     ) -> tuple[Message, ...]:
         """A message with tool calls and the results that go back."""
+        before = (*prompt, *exchange)
         taken = {call.id for earlier in before for call in earlier.tool_calls}
         turn = self._requests.turn
         calls = with_unique_ids(message.tool_calls, turn, taken)
@@ -165,6 +178,9 @@ class _Run:
             scope=self._scope,
             at_once=self._agent.config.parallel_tool_calls,
         )
+        # All calls of a turn go by the skill that was active when the model wrote them.
+        if skill := active(self._skills, exchange):
+            runner = replace(runner, refusal=skill.refusal)
         results = await runner.run(turn, calls)
         told = self._repeats.note(
             (call, result.text) for call, result in zip(calls, results, strict=True)

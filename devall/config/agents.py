@@ -127,9 +127,12 @@ class Skills(ConfigModel):
     """Folders of instructions under `.agents/skills/` that the agent may open."""
 
     enabled: bool = False
-    """Whether the agent is offered skills."""
+    """Whether the agent is told of the skills, and gets the tools `activate_skill` and
+    `read_skill_file`. The nearest `.agents/skills` upwards of the workflow file counts. The skill
+    that was made active last holds to the end of the node's run: while one with `allowed-tools` is
+    active, only tools that fit one of these globs may be called."""
     allow: Many[AllowedSkill] = ()
-    """Only these; empty = all that are found."""
+    """Only these; empty = all that are found. One that is not there is an error."""
 
 
 class RetryConfig(ConfigModel):

@@ -38,6 +38,6 @@ def load_workflow(
         path,
         variables=variables,
         env_file=env_file,
-        check=lambda graph: check(graph, functions),
+        check=lambda graph: check(graph, functions, has_files=recorded is None),
         recorded=recorded,
     )

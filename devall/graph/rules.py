@@ -12,14 +12,20 @@ from devall.graph.checks.names import (
     check_tools,
 )
 from devall.graph.checks.shape import Shape
+from devall.graph.checks.skills import check_skills
 from devall.graph.checks.structure import check_structure
 from devall.loading.loader import LoadedGraph
 
 __all__ = ["FunctionNames", "check"]
 
 
-def check(loaded: LoadedGraph, functions: FunctionNames) -> list[Diagnostic]:
+def check(
+    loaded: LoadedGraph, functions: FunctionNames, *, has_files: bool = True
+) -> list[Diagnostic]:
     """All findings about a graph and the graphs within its nodes.
+
+    `has_files` says whether the files beside the workflow are those of its run: a replay of an
+    earlier run needs none of them.
 
     An error is what cannot run; a warning what can hardly be meant. Nothing is said about parts
     that stand in for something broken.
@@ -41,4 +47,6 @@ def check(loaded: LoadedGraph, functions: FunctionNames) -> list[Diagnostic]:
         found += check_memory(shape)
         found += check_params(shape)
         found += check_tools(shape, functions)
+        if has_files:
+            found += check_skills(shape)
     return found

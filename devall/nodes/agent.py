@@ -6,30 +6,21 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 from devall.agents.answers import AnswerSchema
-from devall.agents.calls import Tools
 from devall.agents.gates import Gates
 from devall.agents.recall import Attached
+from devall.agents.skills import OpenableTools, SkilledTools
 from devall.agents.turns import Agent
 from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
 from devall.config.nodes import AgentNode
 from devall.core.errors import SetupError
-from devall.core.events import Warned
 from devall.core.messages import JsonValue, Message
 from devall.core.ports import NodeResult, Scope
 from devall.memory.base import MemoryStore
 from devall.models.base import AttachmentReader, ModelChoice, ModelSource
-
-
-class OpenableTools(Tools, Protocol):
-    """Tools that their user closes."""
-
-    async def aclose(self) -> None:
-        """Let go of what was opened."""
-        ...
 
 
 class AgentExecutor:
@@ -85,7 +76,7 @@ class AgentExecutor:
         """
         async with self._opening:  # units of a dynamic edge begin at the same time
             if self._agent is None:
-                self._agent = await self._opened(scope)
+                self._agent = await self._opened()
         return await self._agent.run(scope, inputs)
 
     async def aclose(self) -> None:
@@ -94,13 +85,8 @@ class AgentExecutor:
             self._agent = None
             await self._tools.aclose()
 
-    async def _opened(self, scope: Scope) -> Agent:
+    async def _opened(self) -> Agent:
         config = self._node.config
-        if config.skills.enabled:
-            text = "`skills` are not carried out yet: the agent runs without them"
-            scope.emit(
-                Warned(path=scope.path, code="skills_ignored", message=text, node=scope.node)
-            )
         schema = self._schema(config.output_schema)
         model = self._models.model(self._choice)
         memories = [
@@ -119,6 +105,7 @@ class AgentExecutor:
             attachments=self._attachments,
             keep_text=self._keep_text,
             gate=self._gates.at(model.provider, model.url),
+            skills=self._tools if isinstance(self._tools, SkilledTools) else None,
         )
 
     def _store(self, name: str) -> MemoryStore:

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from devall.agents.gates import Gates
-from devall.config.memory import EmbeddingConfig
 from devall.config.nodes import AgentNode
 from devall.config.tools import InDoubt
 from devall.core.errors import SetupError
-from devall.core.events import Sink, Warned
+from devall.core.events import Sink
 from devall.core.ports import HumanChannel
 from devall.graph.model import Plan
 from devall.loading.loader import LoadedGraph
-from devall.memory.base import MemoryStore
-from devall.memory.embedding import EmbeddingModel, local_model
+from devall.loading.skills import find_skills
 from devall.models.base import ModelChoice, ModelSource
 from devall.models.routes import WITHOUT_KEY
 from devall.nodes.agent import AgentExecutor, choice_of
+from devall.nodes.memories import Memories
 from devall.plugins.functions import FunctionCatalog
 from devall.tools.extra import with_extra
 from devall.tools.mcp.pool import McpServers
@@ -69,16 +67,20 @@ class Crew:
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     """Where tools find their settings and keys; None = the environment of devall."""
     _gates: Gates = field(default_factory=Gates)
-    _stores: dict[int, dict[str, MemoryStore]] = field(
-        default_factory=dict[int, dict[str, MemoryStore]]
-    )
+    _memories: Memories = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._memories = Memories(
+            self.models, self.workspace, self.emit, self.environment, self.remembers
+        )
 
     def agent(self, plan: Plan, node: AgentNode, name: str) -> AgentExecutor:
         """The executor of a node, for one run of its graph; `name` is `S/X` in a subgraph."""
         folder = plan.file.parent
         tools = None
         tooling = with_extra(node.config.tooling, self.extra)
-        if tooling:
+        skills = node.config.skills
+        if tooling or skills.enabled:
             from devall.tools.manager import ToolManager  # a twelfth of a small run's start
 
             tools = ToolManager(
@@ -93,12 +95,17 @@ class Crew:
                 in_doubt=self.in_doubt,
                 environment=self.environment,
             )
+        if tools is not None and skills.enabled:
+            from devall.agents.skills import SkilledTools
+
+            allow = [each.name for each in skills.allow]
+            tools = SkilledTools(tools, lambda: find_skills(plan.file).skills, allow)
         return AgentExecutor(
             node,
             models=self.models,
             choice=self.overrides.apply(choice_of(node.config), name),
             tools=tools,
-            memories=self._stores_of(plan),
+            memories=self._memories.of(plan, node.id),
             attachments=self.workspace.read_attachment,
             keep_text=self._keep_text,
             gates=self._gates,
@@ -114,45 +121,8 @@ class Crew:
     async def aclose(self) -> None:
         """Close servers and stores."""
         async with AsyncExitStack() as stack:
-            for stores in self._stores.values():
-                for store in stores.values():
-                    stack.push_async_callback(store.aclose)
+            stack.push_async_callback(self._memories.aclose)
             stack.push_async_callback(self.servers.aclose)
-
-    def _stores_of(self, plan: Plan) -> Mapping[str, MemoryStore]:
-        """A graph's memory stores, shared by its nodes for the whole run."""
-        if not plan.graph.memory:
-            return {}
-        stores = self._stores.get(id(plan))
-        if stores is None:
-            from devall.memory.forgotten import ForgottenStore
-            from devall.memory.stores import memory_store  # see above
-
-            here = Path.cwd()
-            stores = self._stores[id(plan)] = {
-                config.name: ForgottenStore(config.name)
-                if not self.remembers
-                else memory_store(
-                    config,
-                    folder=here,
-                    auto=here / "memory",
-                    embedding=self._embedding,
-                    files=self.workspace,
-                )
-                for config in plan.graph.memory
-            }
-        return stores
-
-    def _embedding(self, config: EmbeddingConfig | None) -> EmbeddingModel:
-        if config is not None and config.provider != "local":
-            raise SetupError(
-                f"embedding provider {config.provider} is not available yet",
-                hint="use `provider: local`",
-            )
-        model, warning = local_model()
-        if warning:
-            self.emit(Warned(code="embedding_fallback", message=warning))
-        return model
 
 
 def check_models(

@@ -12,7 +12,7 @@ import pytest
 
 from devall.config.nodes import AgentNode
 from devall.core.errors import ModelRefused, SetupError
-from devall.core.events import ToolCallFinished, ToolCallStarted, Warned
+from devall.core.events import ToolCallFinished, ToolCallStarted
 from devall.core.messages import assistant, user
 from devall.core.ports import NodeResult
 from devall.engine.context import NodeScope, Run
@@ -263,13 +263,6 @@ async def test_a_schema_file_that_is_none_fails_before_the_first_call(
     with pytest.raises(SetupError, match=problem):
         await run_once(AgentExecutor(node, models=models, base=tmp_path))
     assert models.requests == {}
-
-
-async def test_skills_that_are_not_carried_out_are_warned_of():
-    recorder = Recorder()
-    executor = AgentExecutor(node_of(skills={"enabled": True}), models=ScriptedModels())
-    await run_once(executor, recorder)
-    assert [w.code for w in recorder.of(Warned)] == ["skills_ignored"]
 
 
 # Over HTTP
