@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import cast
@@ -31,11 +30,16 @@ graph:
         provider: openai
         name: gpt-4o-mini
         role: You are a poet.
-        tooling: [{type: mcp_local, config: {command: "PYTHON", args: ["SERVER"]}}]
+        tooling: [{type: function, config: {tools: [{name: rand_num}]}}]
     - {id: Critic, type: agent, config: {provider: openai, name: gpt-4o, role: You are a critic.}}
   edges:
     - {from: Poet, to: Critic}
 """
+RAND_NUM = '''\
+def rand_num(a: int, b: int) -> int:
+    """A number from a to b."""
+    return a
+'''
 DRAW = {"tool_calls": [{"name": "rand_num", "arguments": {"a": 5, "b": 5}}]}
 REPLIES = {"gpt-4o-mini": [DRAW, "Five lines."], "gpt-4o": ["Short and good."]}
 
@@ -45,10 +49,11 @@ def page(project: Path) -> str:
     return (project / "docs" / "testing.md").read_text("utf-8")
 
 
-def test_every_command_and_block_of_the_page_works(page, project, workspace, devall):
-    server_file = project / "mcp_example" / "mcp_server.py"
-    text = POEM.replace("PYTHON", sys.executable).replace("SERVER", str(server_file))
-    (workspace / "poem.yaml").write_text(text, "utf-8")
+def test_every_command_and_block_of_the_page_works(page, workspace, devall):
+    (workspace / "poem.yaml").write_text(POEM, "utf-8")
+    functions = workspace / "functions" / "function_calling"
+    functions.mkdir(parents=True)
+    (functions / "mine.py").write_text(RAND_NUM, "utf-8")
     blocks = {name: content for _, name, content in BLOCK.findall(page)}
     assert len(blocks) == 4
     calls = [
@@ -78,7 +83,7 @@ def test_every_command_and_block_of_the_page_works(page, project, workspace, dev
     exec(compile(code, "page", "exec"), names)  # the page's own code
     test = cast("Callable[[], Coroutine[None, None, None]]", names["test_the_poem"])
     asyncio.run(test())
-    (workspace / "poem.yaml").write_text(text.replace("a poet", "no poet"), "utf-8")
+    (workspace / "poem.yaml").write_text(POEM.replace("a poet", "no poet"), "utf-8")
     done = devall("test", code=7)
     assert "+    content: You are no poet." in done.stdout
     devall("schema", "--output", "test-case", code=0)
