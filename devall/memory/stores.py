@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import assert_never
 
@@ -14,7 +14,6 @@ from devall.config.memory import (
     SimpleStore,
 )
 from devall.config.memory import MemoryStore as StoreConfig
-from devall.core.errors import SetupError
 from devall.memory.base import MemoryStore
 from devall.memory.blackboard import Blackboard
 from devall.memory.embedding import EmbeddingModel
@@ -37,6 +36,8 @@ def memory_store(
     auto: Path,
     embedding: Embedding,
     files: RunFiles | None = None,
+    environ: Mapping[str, str] | None = None,
+    tell: Callable[[int, int, int], None] = lambda _done, _files, _passages: None,
 ) -> MemoryStore:
     """The store that the file describes, not yet open.
 
@@ -47,6 +48,9 @@ def memory_store(
             name in it, which is there again in the next run.
         embedding: Makes the embedding models.
         files: The attachments of the run.
+        environ: Where keys are found that the file does not give; None = there are none.
+        tell: Takes how far a store of files is with reading: files that are done, files in all,
+            passages.
 
     Raises:
         SetupError: an extra is missing, or the embedding model cannot be had.
@@ -70,14 +74,12 @@ def memory_store(
             block = config.config
             model = embedding(block.embedding)
             return FileMemory(
-                config.name, block.file_sources, folder, model, place(block.index_path)
+                config.name, block.file_sources, folder, model, place(block.index_path), tell
             )
         case Mem0Store():
-            raise SetupError(
-                f"memory {config.name}: stores of type mem0 are not available here",
-                hint="they need the extra `mem0` (pip install devall[mem0]), which does not exist"
-                " yet; `simple` and `blackboard` need none",
-            )
+            from devall.memory.mem0 import mem0_memory
+
+            return mem0_memory(config.name, config.config, environ or {})
         case _:
             assert_never(config)
 

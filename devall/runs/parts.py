@@ -15,6 +15,7 @@ from devall.loading.loader import LoadedWorkflow
 from devall.models.base import ModelSource
 from devall.models.providers import Models
 from devall.nodes.crew import Overrides, check_models
+from devall.nodes.memories import check_memories
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.project import functions_for
 from devall.runs.session import undisturbed
@@ -59,6 +60,7 @@ class Parts:
         if models is None:
             stack.push_async_callback(undisturbed, source.aclose)
         check_models(self.plan, self.loaded.root, source, self.overrides)
+        check_memories(self.plan, source, self.loaded.environment.values)
         if self.extra:
             await _check_extra(self.extra, self.functions)
         return source

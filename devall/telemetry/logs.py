@@ -18,6 +18,7 @@ from devall.core.events import (
     HumanAsked,
     LoopLeft,
     LoopRound,
+    MemoryIndexed,
     ModelCallDelayed,
     ModelCallFailed,
     ModelCallFinished,
@@ -179,6 +180,7 @@ _PLAIN: dict[type[Event], tuple[int, tuple[str, ...]]] = {
     ModelCallDelayed: (_INFO, ("node", "model", "turn", "seconds")),
     HistoryCut: (_INFO, ("node", "turn", "left_out", "shortened", "tokens", "most")),
     ToolCallStarted: (_DEBUG, ("node", "tool", "call_id", "arguments")),
+    MemoryIndexed: (_INFO, ("store", "done", "files", "passages")),
     ToolProgress: (_DEBUG, ("node", "tool", "call_id", "progress", "total", "message")),
     TextDelta: (-1, ()),
 }
