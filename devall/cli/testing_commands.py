@@ -53,7 +53,7 @@ def run_cases(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...", help="Folders with cases, or cases; default: tests/workflows."
+            metavar="PATH", help="Folders with cases, or cases; default: tests/workflows."
         ),
     ] = None,
     names: Annotated[

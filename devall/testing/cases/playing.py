@@ -178,8 +178,7 @@ async def _run(
     named = [{"" if n == ALL else n: v for n, v in m.items()} for m in _overrides(case)]
     overrides: Overrides = NodeOverrides(named[0], named[1])
     parts = Parts(loaded, overrides, case.functions_dir, config.ex_tools)
-    parts.check_names({*named[0], *named[1], *config.answers} - {""})
-    _check_replies(case, loaded.root, parts)
+    _check_names(case, loaded.root, parts)
     functions: FunctionCatalog = parts.functions if catalog is None else catalog(parts.functions)
     async with AsyncExitStack() as stack:
         name, folder = stack.enter_context(run_folder(None, None))
@@ -208,23 +207,34 @@ def _overrides(case: Case) -> tuple[Mapping[str, str], Mapping[str, str]]:
     return case.config.models, case.config.providers
 
 
-def _check_replies(case: Case, graph: LoadedGraph, parts: Parts) -> None:
-    """Make sure that replies are those of a node or a model.
+class _NamesNothing(UsageError):
+    """A key of the case is the name of something that is not there."""
+
+    def __init__(self, section: str, key: str, kind: str, hint: str) -> None:
+        self.path = (section, key)
+        super().__init__(f"`{section}`: there is no {kind} {key}", hint=hint)
+
+
+def _check_names(case: Case, graph: LoadedGraph, parts: Parts) -> None:
+    """Make sure that what the case names is there.
 
     Raises:
-        UsageError: there is no such node and no such model.
+        UsageError: there is no such node, and for replies no such model.
     """
-    models = {*_models(graph), *case.config.models.values()}
-    for key in case.config.replies:
-        if key in models:
-            continue
-        try:
-            parts.full_names(key)
-        except UsageError as error:
-            near = difflib.get_close_matches(key, models, 1)
-            hint = f"did you mean {near[0]}?" if near else error.hint
-            text = f"`replies`: there is no node and no model {key}"
-            raise UsageError(text, hint=hint) from error
+    config = case.config
+    models = {*_models(graph), *config.models.values()}
+    for section in ("models", "providers", "answers", "replies"):
+        is_replies = section == "replies"
+        for key in getattr(config, section):
+            if key == ALL or (is_replies and key in models):
+                continue
+            try:
+                parts.full_names(key)
+            except UsageError as error:
+                near = difflib.get_close_matches(key, models, 1) if is_replies else []
+                hint = f"did you mean {near[0]}?" if near else error.hint
+                kind = "node and no model" if is_replies else "node"
+                raise _NamesNothing(section, key, kind, hint) from error
 
 
 def _models(graph: LoadedGraph) -> Iterator[str]:
@@ -249,7 +259,8 @@ def _unbegun(case: Case, result: RunResult, error: DevallError) -> list[Unmet]:
             place = error.diagnostics[0].position
             return [Unmet(path, "the workflow's file is wrong", lines, position=place)]
         more = f" ({error.hint})" if error.hint else ""
-        return [Unmet(path, f"the run cannot begin: {error}{more}")]
+        text = f"the run cannot begin: {error}{more}"
+        return [Unmet(error.path if isinstance(error, _NamesNothing) else path, text)]
     return found
 
 

@@ -210,7 +210,9 @@ async def test_replies_go_by_node_before_they_go_by_model(run, monkeypatch):
     (await run("replies: {B: [a], large: [], A: [b]}\nexpect: {answer: a}\n")).check()
     (await run("models: {'*': one}\nreplies: {one: [a, b]}\nexpect: {answer: b}\n")).check()
     result = await run("replies: {smal: [a], large: [b]}\n")
-    assert "no node and no model smal" in result.failures[0].message
+    [failure] = result.failures
+    assert "no node and no model smal (did you mean small?)" in failure.message
+    assert (failure.what, failure.position.line) == ("replies.smal", 3)
 
 
 async def test_errors_are_retried_or_end_the_run_as_they_would(run):
