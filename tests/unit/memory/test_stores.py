@@ -9,7 +9,6 @@ from pydantic import TypeAdapter
 
 from devall.config.memory import EmbeddingConfig
 from devall.config.memory import MemoryStore as StoreConfig
-from devall.core.errors import SetupError
 from devall.memory.base import Memory, MemoryStore
 from devall.memory.embedding import EmbeddingModel, HashedNgrams, local_model
 from devall.memory.stores import memory_store
@@ -50,12 +49,6 @@ async def test_files_are_found_from_the_folder(tmp_path: Path):
     config = {"file_sources": {"path": "notes.md"}, "embedding": {"provider": "local"}}
     store = made(tmp_path, {"name": "n", "type": "file", "config": config})
     assert [m.source for m in await store.retrieve("note", 1, -1)] == ["notes.md"]
-
-
-def test_mem0_names_the_extra_that_is_missing(tmp_path: Path):
-    with pytest.raises(SetupError) as caught:
-        made(tmp_path, {"name": "m", "type": "mem0"})
-    assert "devall[mem0]" in caught.value.hint
 
 
 def test_there_is_always_a_local_model_and_the_fallback_says_so():
