@@ -37,6 +37,7 @@ from devall.cli.parameters import (
     Variables,
     VarsFile,
 )
+from devall.cli.provider_commands import add_provider_commands
 from devall.cli.runs_commands import runs_app
 from devall.cli.testing_commands import Commands, add_test_commands
 from devall.cli.tool_commands import mcp_app, tools_app
@@ -125,6 +126,7 @@ app.add_typer(mcp_app, name="mcp")
 add_kept_commands(app)
 add_history_commands(app)
 add_test_commands(app)
+add_provider_commands(app)
 app.add_typer(runs_app, name="runs")
 
 

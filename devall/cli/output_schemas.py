@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
+from devall.cli.doctor_outputs import DoctorOutput, ProvidersOutput
 from devall.cli.history_outputs import DiffOutput, ShowOutput, WhyOutput
 from devall.cli.outputs import (
     GraphOutput,
@@ -42,6 +43,8 @@ OUTPUTS: dict[str, Any] = {
     "tools call": ToolsCallOutput | RunOutput,
     "models list": ModelsListOutput | RunOutput,
     "models pull": ModelsPullOutput | RunOutput,
+    "providers": ProvidersOutput | RunOutput,
+    "doctor": DoctorOutput | RunOutput,
     "mcp login": McpLoginOutput | RunOutput,
     "show": ShowOutput | RunOutput,
     "why": WhyOutput | RunOutput,

@@ -57,10 +57,28 @@ class Endpoint:
         Raises:
             ModelError: whatever went wrong, in our words.
         """
+        return await self._exchange("POST", path, body, place, on_event)
+
+    async def ask(self, path: str, place: Place) -> JsonObject:
+        """What the endpoint tells at that path.
+
+        Raises:
+            ModelError: whatever went wrong, in our words.
+        """
+        return await self._exchange("GET", path, None, place, lambda _: None) or {}
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | None,
+        place: Place,
+        on_event: Callable[[JsonObject], None],
+    ) -> JsonObject | None:
         begun = False
         clock = asyncio.timeout(place.timeout)
         try:
-            async with clock, self._response(path, body, place) as response:
+            async with clock, self._response(method, path, body, place) as response:
                 begun = True
                 if "text/event-stream" in response.headers.get("content-type", ""):
                     await self._read_stream(response, on_event)
@@ -91,18 +109,15 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def _response(
-        self, path: str, body: JsonObject, place: Place
+        self, method: str, path: str, body: JsonObject | None, place: Place
     ) -> AsyncGenerator[httpx2.Response]:
         """The response with its body unread; closed at the end, whatever happens."""
         timeout = httpx2.Timeout(place.timeout, connect=min(CONNECT_SECONDS, place.timeout))
-        found: httpx2.Response = await self.client.post(
-            path,
-            cast_to=httpx2.Response,
-            body=body,
-            options={"timeout": timeout},
-            stream=True,
-            stream_cls=None,
-        )
+        how: dict[str, Any] = {"cast_to": httpx2.Response, "options": {"timeout": timeout}}
+        if method == "GET":
+            found: httpx2.Response = await self.client.get(path, **how)
+        else:
+            found = await self.client.post(path, body=body, stream=True, stream_cls=None, **how)
         try:
             yield found
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,13 +37,8 @@ class LocalServers:
         """The model of that name; nothing is loaded yet.
 
         Raises:
-            SetupError: the extra is not installed, or the weights are missing.
+            SetupError: the weights are missing.
         """
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise SetupError(
-                "provider local needs the package xllamacpp, which is not installed",
-                hint="pip install devall[local]",
-            )
         return LocalModel(choice, weights.find(choice.name, self.environ), self)
 
     async def url(self, file: Path) -> str:

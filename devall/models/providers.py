@@ -13,10 +13,10 @@ from devall.core.messages import JsonValue
 from devall.models.base import ChatModel, ModelChoice
 from devall.models.failures import Place
 from devall.models.images import ImageGate
-from devall.models.routes import NO_KEY, PROVIDERS, Provider, provider_of, route_of
+from devall.models.routes import NO_KEY, PROVIDERS, Provider, Route, provider_of, route_of
 
 if TYPE_CHECKING:
-    from devall.models.exchange import Endpoints
+    from devall.models.exchange import Endpoint, Endpoints
     from devall.models.local import LocalServers
     from devall.models.openai_embeddings import EmbeddingsModel
 
@@ -40,14 +40,9 @@ class Models:
         Raises:
             SetupError: the provider is unknown, or a key, an extra or a file is missing.
         """
-        provider = provider_of(choice.provider, self.providers)
-        if choice.protocol not in provider.protocols:
-            raise SetupError(
-                f"provider {choice.provider} does not speak protocol {choice.protocol}",
-                hint=f"use {' or '.join(f'`{p}`' for p in provider.protocols)}",
-            )
+        provider, route = looked_up(choice, self.environ, self.providers)
         is_here = provider.kind == "local"
-        model = self._in_process(choice) if is_here else self._remote(choice, provider)
+        model = self._in_process(choice) if is_here else self._remote(choice, provider, route)
         takes_images = provider.images if choice.images is None else choice.images
         model = ImageGate(model, takes_images)
         mode = choice.tool_mode or provider.tool_mode
@@ -91,30 +86,27 @@ class Models:
             self._local = LocalServers(self._opened(), self.environ)
         return self._local.model(choice)
 
-    def _remote(self, choice: ModelChoice, provider: Provider) -> ChatModel:
-        route = route_of(choice, provider, self.environ)
-        check_extra(choice.provider, provider)
-        place = Place(
-            choice.provider,
-            choice.name,
-            route.shown,
-            route.key_words,
-            route.key or NO_KEY,
-            choice.timeout,
-            choice.protocol,
-        )
+    def endpoint(self, provider: Provider, route: Route) -> Endpoint:
+        """The endpoint of a route, for whoever asks it for other things than answers."""
+        key = route.key or NO_KEY
         if provider.kind == "anthropic":
-            from devall.models.anthropic import MessagesModel
             from devall.models.anthropic_client import messages_at
 
-            return MessagesModel(messages_at(self._opened(), route.url, place.key), place)
-        from devall.models.openai import ChatCompletionsModel, ResponsesModel
+            return messages_at(self._opened(), route.url, key)
         from devall.models.openai_client import azure_at, endpoint_at
 
         if provider.kind == "azure":
-            endpoint = azure_at(self._opened(), route.url, place.key, route.version)
-        else:
-            endpoint = endpoint_at(self._opened(), route.url, place.key)
+            return azure_at(self._opened(), route.url, key, route.version)
+        return endpoint_at(self._opened(), route.url, key)
+
+    def _remote(self, choice: ModelChoice, provider: Provider, route: Route) -> ChatModel:
+        endpoint, place = self.endpoint(provider, route), place_of(choice, route)
+        if provider.kind == "anthropic":
+            from devall.models.anthropic import MessagesModel
+
+            return MessagesModel(endpoint, place)
+        from devall.models.openai import ChatCompletionsModel, ResponsesModel
+
         kind = ResponsesModel if choice.protocol == "responses" else ChatCompletionsModel
         return kind(endpoint, place, choice.echo_reasoning)
 
@@ -124,6 +116,40 @@ class Models:
         if self._endpoints is None:
             self._endpoints = Endpoints()
         return self._endpoints
+
+
+def place_of(choice: ModelChoice, route: Route) -> Place:
+    """Where the requests of a choice go, for error texts."""
+    return Place(
+        choice.provider,
+        choice.name,
+        route.shown,
+        route.key_words,
+        route.key or NO_KEY,
+        choice.timeout,
+        choice.protocol,
+    )
+
+
+def looked_up(
+    choice: ModelChoice,
+    environ: Mapping[str, str],
+    providers: Mapping[str, Provider] = PROVIDERS,
+) -> tuple[Provider, Route]:
+    """The provider of a choice and where it leads, if all is there that it needs.
+
+    Raises:
+        SetupError: the provider is unknown, or a key, a URL or an extra is missing.
+    """
+    provider = provider_of(choice.provider, providers)
+    if choice.protocol not in provider.protocols:
+        raise SetupError(
+            f"provider {choice.provider} does not speak protocol {choice.protocol}",
+            hint=f"use {' or '.join(f'`{p}`' for p in provider.protocols)}",
+        )
+    route = route_of(choice, provider, environ)
+    check_extra(choice.provider, provider)
+    return provider, route
 
 
 def check_extra(name: str, provider: Provider) -> None:

@@ -88,6 +88,7 @@ class ChatServer:
         *,
         strict: bool = False,
         protocols: frozenset[chat_wire.Protocol] = frozenset({"chat", "responses", "messages"}),
+        lists_models: bool = True,
     ) -> None:
         """Parse the script; nothing listens yet.
 
@@ -95,12 +96,14 @@ class ChatServer:
             script: Replies by model name, or a case's `script.yaml`.
             strict: Whether a call beyond the script is answered with status 400.
             protocols: What is spoken; the paths of the others do not exist.
+            lists_models: Whether there is a list of models.
 
         Raises:
             UsageError: something in the script is no reply.
         """
         self._playback = Playback.of(script, strict=strict)
         self._protocols = protocols
+        self._lists_models = lists_models
         self.requests: list[Recorded] = []
         self.active = 0
         self.most_active = 0
@@ -204,7 +207,7 @@ class ChatServer:
         """Note the request and choose its reply."""
         self.requests.append(request)
         path = _AZURE.sub("/v1", request.path)
-        if request.method == "GET" and path == "/v1/models":
+        if self._lists_models and request.method == "GET" and path == "/v1/models":
             return self._listing(), chat_wire.Asked("", 0, {}, "chat")
         if path == "/v1/embeddings":
             return self._embeddings(request), chat_wire.Asked(request.model, 0, {}, "chat")

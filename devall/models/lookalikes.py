@@ -1,0 +1,89 @@
+"""Variables that are set in the hope that something reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from devall.models.routes import API_KEY, BASE_URL, PROVIDERS, Provider
+
+LOOK_ALIKES: Mapping[str, str] = {
+    "OPENAI_API_BASE": "OPENAI_BASE_URL",
+    "OPENAI_API_BASE_URL": "OPENAI_BASE_URL",
+    "OPENAI_API_HOST": "OPENAI_BASE_URL",
+    "OPENAI_API_URL": "OPENAI_BASE_URL",
+    "OPENAI_BASE": "OPENAI_BASE_URL",
+    "OPENAI_BASEURL": "OPENAI_BASE_URL",
+    "OPENAI_ENDPOINT": "OPENAI_BASE_URL",
+    "OPENAI_HOST": "OPENAI_BASE_URL",
+    "OPENAI_PROXY_URL": "OPENAI_BASE_URL",
+    "OPENAI_URL": "OPENAI_BASE_URL",
+    "OPENAI_APIKEY": "OPENAI_API_KEY",
+    "OPENAI_KEY": "OPENAI_API_KEY",
+    "OPENAI_TOKEN": "OPENAI_API_KEY",
+    "API_BASE": BASE_URL,
+    "API_BASE_URL": BASE_URL,
+    "API_URL": BASE_URL,
+    "BASEURL": BASE_URL,
+    "LLM_BASE_URL": BASE_URL,
+    "MODEL_BASE_URL": BASE_URL,
+    "APIKEY": API_KEY,
+    "API_TOKEN": API_KEY,
+    "LLM_API_KEY": API_KEY,
+    "ANTHROPIC_API_BASE": "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_API_URL": "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_AUTH_TOKEN": "ANTHROPIC_API_KEY",
+    "ANTHROPIC_KEY": "ANTHROPIC_API_KEY",
+    "CLAUDE_API_KEY": "ANTHROPIC_API_KEY",
+    "AZURE_API_BASE": "AZURE_OPENAI_ENDPOINT",
+    "AZURE_ENDPOINT": "AZURE_OPENAI_ENDPOINT",
+    "AZURE_OPENAI_BASE_URL": "AZURE_OPENAI_ENDPOINT",
+    "AZURE_API_KEY": "AZURE_OPENAI_API_KEY",
+    "AZURE_OPENAI_KEY": "AZURE_OPENAI_API_KEY",
+    "AZURE_API_VERSION": "AZURE_OPENAI_API_VERSION",
+    "GEMINI_API_BASE": "GEMINI_BASE_URL",
+    "GEMINI_KEY": "GEMINI_API_KEY",
+    "GOOGLE_GENAI_API_KEY": "GOOGLE_API_KEY",
+    "OLLAMA_API_BASE": "OLLAMA_BASE_URL",
+    "OLLAMA_ENDPOINT": "OLLAMA_BASE_URL",
+    "OLLAMA_URL": "OLLAMA_BASE_URL",
+}
+"""Names that other programs read, or that one would guess; and the one that is read here."""
+
+
+def unread(
+    environ: Mapping[str, str],
+    used: Collection[str],
+    names: Collection[str],
+    providers: Mapping[str, Provider] = PROVIDERS,
+) -> Iterator[tuple[str, str]]:
+    """Variables that are set and change nothing, and why; never their values.
+
+    Args:
+        environ: The environment, `.env` included.
+        used: Variables that agents or the file take something from.
+        names: Providers of the agents.
+        providers: All providers.
+    """
+    for name, right in LOOK_ALIKES.items():
+        if environ.get(name) and name not in used:
+            yield name, f"{name} is set, and nothing reads it: {right} is what is read"
+    values = {environ[name] for name in used if name in environ}
+    wanted = [known for provider, known in providers.items() if provider in names]
+    told = set(used)
+    for known in wanted:
+        for group in (known.key_names, known.url_names, known.version_names):
+            for name in group:
+                if environ.get(name) and environ[name] not in values and name not in told:
+                    told.add(name)
+                    yield name, f"{name} is set, and no agent uses it{_since(group, used)}"
+    read = {name for known in wanted for name in known.url_names} | {BASE_URL}
+    for provider, known in providers.items():
+        for name in known.url_names:
+            if environ.get(name) and name not in told | read:
+                told.add(name)
+                yield name, f"{name} is set, and no agent uses provider {provider}"
+
+
+def _since(group: Collection[str], used: Collection[str]) -> str:
+    first = next((name for name in group if name in used), "")
+    return f": {first} comes first" if first else ""
