@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from devall.plugins.functions import FunctionCatalog
 from devall.plugins.project import functions_for
 from devall.runs.parts import Parts
 from devall.runs.session import Session, carry_out, undisturbed
-from devall.telemetry.redaction import MASK, Redactor
+from devall.telemetry.redaction import MASK, Redactor, environment_secrets
 from devall.testing.cases.reading import Case
 from devall.testing.cases.scripted import (
     CaseModels,
@@ -81,7 +82,8 @@ async def play(case: Case) -> Played:
         return Played(result, found, redactor, needs_recording=bool(missing))
     except DevallError as error:
         result = RunResult(run_id="", workflow=str(case.workflow), outcome=outcome_of(error))
-        return Played(result, tuple(_unbegun(case, result, error)))
+        redactor = Redactor(environment_secrets(os.environ))
+        return Played(result, tuple(_unbegun(case, result, error)), redactor)
 
 
 async def play_live(case: Case) -> Played:
@@ -231,7 +233,8 @@ def _check_names(case: Case, graph: LoadedGraph, parts: Parts) -> None:
             try:
                 parts.full_names(key)
             except UsageError as error:
-                near = difflib.get_close_matches(key, models, 1) if is_replies else []
+                candidates: list[str] = sorted(models) if is_replies else []
+                near = difflib.get_close_matches(key, candidates, 1)
                 hint = f"did you mean {near[0]}?" if near else error.hint
                 kind = "node and no model" if is_replies else "node"
                 raise _NamesNothing(section, key, kind, hint) from error

@@ -83,7 +83,10 @@ async def _record(case: Case) -> Unmet | None:
         return Unmet(path, f"its requests changed; the live run is {said}, so nothing is kept{why}")
     tape = Tape(live.result.status, live.steps, live.result.run_id)
     text = write_tape(tape, live.redactor.value)
-    case.recording.write_text(text, "utf-8", "backslashreplace", "\n")
+    try:
+        case.recording.write_text(text, "utf-8", "backslashreplace", "\n")
+    except OSError as error:
+        return Unmet(path, f"it was made anew, but cannot be written: {error.strerror or error}")
     return None
 
 
@@ -94,9 +97,11 @@ def _rewrite(case: Case, changes: Sequence[Unmet], redactor: Redactor) -> bool:
     if text == document.text:
         return False
     before = case.file.read_bytes()
-    case.file.write_text(text, "utf-8", "backslashreplace", "\n")
     try:
+        case.file.write_text(text, "utf-8", "backslashreplace", "\n")
         read_case(case.file)
+    except OSError:  # what is not as expected is told anyway
+        return False
     except ConfigError:  # a form of YAML that is not foreseen: the file stays as it was
         case.file.write_bytes(before)
         return False
