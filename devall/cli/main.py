@@ -38,6 +38,7 @@ from devall.cli.parameters import (
     VarsFile,
 )
 from devall.cli.provider_commands import add_provider_commands
+from devall.cli.rewriting_commands import add_rewriting_commands
 from devall.cli.runs_commands import runs_app
 from devall.cli.testing_commands import Commands, add_test_commands
 from devall.cli.tool_commands import mcp_app, tools_app
@@ -127,6 +128,7 @@ add_kept_commands(app)
 add_history_commands(app)
 add_test_commands(app)
 add_provider_commands(app)
+add_rewriting_commands(app)
 app.add_typer(runs_app, name="runs")
 
 

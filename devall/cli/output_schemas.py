@@ -22,6 +22,7 @@ from devall.cli.outputs import (
     ToolsListOutput,
     ValidateOutput,
 )
+from devall.cli.rewriting_outputs import FmtOutput
 from devall.cli.runs_outputs import (
     RunsAnswerOutput,
     RunsCancelOutput,
@@ -38,6 +39,7 @@ OUTPUTS: dict[str, Any] = {
     "resume": RunOutput,
     "replay": RunOutput,
     "validate": ValidateOutput | RunOutput,
+    "fmt": FmtOutput | RunOutput,
     "graph": GraphOutput | RunOutput,
     "tools list": ToolsListOutput | RunOutput,
     "tools call": ToolsCallOutput | RunOutput,

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +53,20 @@ class Document:
         if not self._lines and self.text:
             self._lines.extend(self.text.split("\n"))
         return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of YAML as its scanner sees it; lines and columns count from 0."""
+
+    id: str
+    """What it is: `-`, `:`, `?` (a key, written so or not), `<scalar>`, `<block end>`, ..."""
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    style: str
+    """Of a scalar: its quote, `|`, `>`, or nothing."""
 
 
 def read_document(path: Path, name: str) -> Document:
@@ -139,6 +154,18 @@ def _seen(found: Diagnostic, document: Document) -> Diagnostic:
         hint = "within single quotes a quote is written twice: 'it''s'; a text may also do without"
         return replace(found, message="text goes on behind the quote that ends it", hint=hint)
     return found
+
+
+def scan(text: str) -> Iterator[Piece]:
+    """The pieces of a text that `parse_document` has read: its line breaks are those of Unix."""
+    tokens = _Scanner(text)
+    while True:
+        token = tokens.get_token()
+        start, end = token.start_mark, token.end_mark
+        style = getattr(token, "style", None) or ""
+        yield Piece(token.id, start.line, start.column, end.line, end.column, style)
+        if token.id == "<stream end>":
+            return
 
 
 def parse_value(text: str) -> JsonValue:
