@@ -10,7 +10,7 @@ from typing import cast
 
 from devall.core.errors import UsageError
 from devall.core.ids import is_run_id
-from devall.core.messages import JsonValue, MediaPart, from_json
+from devall.core.messages import JsonValue, from_json
 from devall.graph.checked import load_workflow
 from devall.journal.base import StepRecord
 from devall.journal.reader import Reader
@@ -64,6 +64,8 @@ async def make_case(
     settings = Settings.from_json(row.settings)
     redactor = _redactor(row, settings)
     tape = Tape(str(cast("Mapping[str, JsonValue]", row.result)["status"]), steps, row.id)
+    if not isinstance(row.task["content"], str):
+        tape = replace(tape, task=row.task)
     result: CaseResult | None = None
     file = home / FILE_NAME
     places = _places(logs_dir / row.id)
@@ -107,10 +109,6 @@ def _check(row: RunRow) -> None:
         )
     if not Path(row.workflow).is_file():
         raise UsageError(f"the workflow of run {row.id} is gone: {row.workflow}")
-    if any(isinstance(part, MediaPart) for part in from_json(row.task).parts):
-        raise UsageError(
-            f"run {row.id} was given files with its task, which a case cannot hold yet"
-        )
 
 
 def _steps(reader: Reader, row: RunRow) -> list[StepRecord]:

@@ -13,7 +13,7 @@ from devall.config.nodes import AgentNode
 from devall.core.diagnostics import Position
 from devall.core.errors import ConfigError, DevallError, UsageError
 from devall.core.ids import node_of
-from devall.core.messages import user
+from devall.core.messages import Message, from_json, user
 from devall.core.outcome import outcome_of
 from devall.engine.folder import run_folder
 from devall.engine.result import RunResult
@@ -100,6 +100,11 @@ async def play_live(case: Case) -> Played:
                 f"variable {name} held a secret, which no recording keeps",
                 hint="record a new run with it, then: devall test add RUN NAME --force",
             )
+    if case.tape is not None and case.tape.task is not None:
+        raise UsageError(
+            "the run was given files with its task, which no case keeps",
+            hint="record a new run with them, then: devall test add RUN NAME --force",
+        )
     seen = Seen()
     loaded = _loaded(case, live=True)
     steps = Remake(case.tape.steps if case.tape is not None else (), case.config.answers)
@@ -189,7 +194,7 @@ async def _run(
                 run_id=name,
                 loaded=loaded,
                 plan=parts.plan if config.limits is None else parts.plan.tightened(config.limits),
-                task=user(case.task),
+                task=_task(case),
                 workspace=Workspace(folder),
                 kept=None,
                 journal=journal,
@@ -203,6 +208,13 @@ async def _run(
                 remembers=live,
             )
         )
+
+
+def _task(case: Case) -> Message:
+    """What the start nodes get: the text, or the recorded message that says it in several parts."""
+    told = case.tape.task if case.tape is not None else None
+    recorded = from_json(told) if told is not None else None
+    return recorded if recorded is not None and recorded.text == case.task else user(case.task)
 
 
 def _overrides(case: Case) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -227,7 +239,8 @@ def _check_names(case: Case, graph: LoadedGraph, parts: Parts) -> None:
     models = {*_models(graph), *config.models.values()}
     for section in ("models", "providers", "answers", "replies"):
         is_replies = section == "replies"
-        for key in getattr(config, section):
+        keys: Mapping[str, object] = getattr(config, section)
+        for key in keys:
             if key == ALL or (is_replies and key in models):
                 continue
             try:

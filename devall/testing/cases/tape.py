@@ -37,6 +37,8 @@ class Tape:
     """How it ended."""
     steps: Sequence[StepRecord]
     run_id: str = ""
+    task: JsonValue = None
+    """The first message, where it has several parts (files that were given); None: text alone."""
 
 
 def write_tape(tape: Tape, change: Callable[[JsonValue], JsonValue]) -> str:
@@ -48,7 +50,13 @@ def write_tape(tape: Tape, change: Callable[[JsonValue], JsonValue]) -> str:
         tape: The steps; those that are not certain are left out.
         change: Takes out of requests and values what must not stand in a file.
     """
-    head = {"recording": VERSION, "run": tape.run_id, "status": tape.status}
+    head: dict[str, JsonValue] = {
+        "recording": VERSION,
+        "run": tape.run_id,
+        "status": tape.status,
+    }
+    if tape.task is not None:
+        head["task"] = change(tape.task)
     lines = [_line(head)]
     for step in sorted(tape.steps, key=lambda each: _order(each.key)):
         if step.state not in _STATES or (step.state == "begun" and step.kind != "human"):
@@ -85,7 +93,7 @@ def read_tape(path: Path, name: str) -> Tape:
         raise _broken(name, 1, head, f"a recording of version {VERSION} is wanted, not {found}")
     steps = [_step(line, name, number) for number, line in enumerate(lines, 2) if line.strip()]
     told = _object(head, name, 1)
-    return Tape(str(told.get("status", "")), steps, str(told.get("run", "")))
+    return Tape(str(told.get("status", "")), steps, str(told.get("run", "")), told.get("task"))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from devall.app import Attachment, run
 from devall.cli.output_schemas import OUTPUTS, output_schema
+from devall.testing.cases.making import make_case
+from devall.testing.cases.reading import find_cases, read_cases
+from devall.testing.cases.updating import update_case
 from devall.testing.chat_server import ChatServer
 
 POEM = """\
@@ -390,6 +394,27 @@ def test_update_takes_no_failure_for_right(devall, write):
     edit(case, "{error: insufficient_quota}", "y")
     devall("test", "--update", code=0)
     assert "    A: 1\n" in case.read_text("utf-8")
+
+
+async def test_a_run_that_was_given_files_is_a_case_which_cannot_be_made_anew(monkeypatch, write):
+    write("par.yaml", PARALLEL)
+    files = [
+        Attachment(b"a note", "text/plain", "note.txt"),
+        Attachment(b"\x89PNG", "image/png", "dot.png"),
+    ]
+    async with ChatServer() as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        result = await run("par.yaml", task="go", attachments=files, logs_dir="logs")
+    assert result.status == "completed", result.error
+    case = await make_case(
+        "last", "files", logs_dir=Path("logs"), folder=Path("cases"), replaces=False
+    )
+    case.result.check()
+    edit("par.yaml", "Two.", "Second.")
+    [case] = read_cases(find_cases([Path("cases")]))
+    failures = (await update_case(case)).failures
+    assert "the run was given files with its task" in failures[0].message
 
 
 def test_the_schema_of_a_case_is_printed(devall):
