@@ -310,7 +310,8 @@ class Trial:
         if not (self.folder / "logs/devall.db").exists():
             return found
         with Reader(self.folder / "logs") as journal:
-            for step in journal.steps(journal.run("r")):
+            run = journal.run("r")
+            for step in (journal.record(run, row) for row in journal.rows(run)):
                 if step.state != "done":
                     continue
                 if step.kind == "model":
@@ -375,7 +376,7 @@ def tried(nursery: Nursery, folder: Path, chance: random.Random, whole: Counter[
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_runs_that_are_killed_at_any_moment_end_as_if_nothing_had_happened(tmp_path):
     """Takes a minute: some hundred processes, at moments of which none is better than another."""
     numbers = iter(range(KILLED_RUNS))

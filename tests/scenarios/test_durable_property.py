@@ -342,7 +342,8 @@ class Trial:
         """Marks of the model and tool calls that stand done in the journal, and their nodes."""
         found: dict[str, str] = {}
         with Reader(self.logs) as journal:
-            for step in journal.steps(journal.run("r")):
+            run = journal.run("r")
+            for step in (journal.record(run, row) for row in journal.rows(run)):
                 if step.state == "done" and step.kind == "model":
                     mark = MARK.search(json.dumps(step.value["message"]))
                     assert mark is not None
@@ -365,7 +366,7 @@ stops = st.tuples(st.integers(1, 40), st.booleans())
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(sketch=sketches(), stop=stops, again=st.none() | st.integers(2, 40))
 def test_a_run_that_is_stopped_at_any_write_ends_as_if_nothing_had_happened(
@@ -398,7 +399,7 @@ def test_a_run_that_is_stopped_at_any_write_ends_as_if_nothing_had_happened(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(sketch=sketches(), stop=stops, data=st.data())
 def test_an_edited_file_has_only_what_it_changes_done_anew(functions, sketch, stop, data):
