@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializeAsAny,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from devall.config.base import (
     ConfigModel,
@@ -107,13 +116,50 @@ class ReflectionConfig(ConfigModel):
     """What the model is asked over its role, input and first answer."""
 
 
+class OwnThinkingConfig(ReflectionConfig):
+    """Settings of a kind of thinking that a project brings: any mapping."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reflection_prompt: str = ""
+    """One of them, perhaps."""
+
+
+class _OrAnyMapping:
+    """Says in the JSON Schema that the settings of other kinds may be any mapping."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "object"}]}
+
+
+THINKING_KINDS = ("reflection",)
+"""The kinds of thinking that ship with the package."""
+
+
 class Thinking(ConfigModel):
     """A second look at the answer; the second answer stands."""
 
-    type: Literal["reflection"] = "reflection"
-    """The kind of second look."""
-    config: ReflectionConfig
-    """Its settings."""
+    type: Text = "reflection"
+    """The kind of second look: `reflection`, or a function of `functions/thinking/`."""
+    config: Annotated[SerializeAsAny[ReflectionConfig], _OrAnyMapping]
+    """Its settings; those of a function are what it takes."""
+
+    @classmethod
+    def normalised(cls, data: dict[str, object]) -> dict[str, object]:
+        """The block with the settings of a kind that is not our own as they stand."""
+        kind, config = data.get("type"), data.get("config", {})
+        is_ours = not isinstance(kind, str) or not kind or kind in THINKING_KINDS
+        if is_ours or not isinstance(config, dict):
+            return data
+        return {**data, "config": OwnThinkingConfig.model_validate(config)}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What stands in `config`."""
+        return self.config.model_dump(exclude_unset=True)
 
 
 class AllowedSkill(ConfigModel):

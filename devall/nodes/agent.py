@@ -12,6 +12,7 @@ from devall.agents.answers import AnswerSchema
 from devall.agents.gates import Gates
 from devall.agents.recall import Attached
 from devall.agents.skills import OpenableTools, SkilledTools
+from devall.agents.thinking import THINKERS, Thinker
 from devall.agents.turns import Agent
 from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
@@ -40,6 +41,7 @@ class AgentExecutor:
         base: Path | None = None,
         run_id: str = "",
     ) -> None:
+        thinkers: Mapping[str, Thinker] = THINKERS,
         """Bind the node to what it works with; nothing is opened yet.
 
         Args:
@@ -54,6 +56,7 @@ class AgentExecutor:
             base: Where the path of an `output_schema` begins: the folder of the file.
             run_id: The run, for the ids of memories.
         """
+            thinkers: The kinds of thinking by name.
         self._node = node
         self._models = models
         self._choice = choice or choice_of(node.config)
@@ -65,6 +68,7 @@ class AgentExecutor:
         self._base = base or Path()
         self._run_id = run_id
         self._agent: Agent | None = None
+        self._thinkers = thinkers
         self._opening = asyncio.Lock()
 
     async def run(self, scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
@@ -107,6 +111,7 @@ class AgentExecutor:
             gate=self._gates.at(model.provider, model.url),
             skills=self._tools if isinstance(self._tools, SkilledTools) else None,
         )
+            thinkers=self._thinkers,
 
     def _store(self, name: str) -> MemoryStore:
         try:

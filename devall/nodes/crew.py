@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
 from devall.agents.gates import Gates
+from devall.agents.thinking import THINKERS, Thinker, own_thinker
 from devall.config.nodes import AgentNode
 from devall.config.tools import InDoubt
 from devall.core.errors import SetupError
@@ -111,7 +112,16 @@ class Crew:
             gates=self._gates,
             base=folder,
             run_id=self.run_id,
+            thinkers=self._thinkers(node),
         )
+
+    def _thinkers(self, node: AgentNode) -> Mapping[str, Thinker]:
+        """The kinds of thinking: ours, and the one of the project that the node names."""
+        thinking = node.config.thinking
+        if thinking is None or thinking.type in THINKERS:
+            return THINKERS
+        name = thinking.type
+        return {name: own_thinker(name, self.functions.thinking(name), node.id)}
 
     def _keep_text(self, text: str) -> str:
         """Keep a text as an attachment; its name."""

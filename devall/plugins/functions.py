@@ -1,4 +1,4 @@
-"""Finds the callables that users put into `functions/`: tools, conditions, processors.
+"""Finds the callables that users put into `functions/`: tools, conditions, processors, thinking.
 
 A file is listed by reading its syntax tree, and imported only when something in it is needed.
 """
@@ -20,12 +20,13 @@ from typing import Any, Literal
 from devall.core.errors import SetupError
 from devall.plugins.modules import FolderModules
 
-Kind = Literal["tool", "edge", "edge_processor"]
+Kind = Literal["tool", "edge", "edge_processor", "thinking"]
 
 FOLDERS: Mapping[Kind, str] = {
     "tool": "function_calling",
     "edge": "edge",
     "edge_processor": "edge_processor",
+    "thinking": "thinking",
 }
 """Where the functions of a kind live, below `functions/`."""
 
@@ -96,6 +97,14 @@ class FunctionCatalog:
             SetupError: no such function, more than one, or its file does not import.
         """
         return self._one("edge_processor", name)
+
+    def thinking(self, name: str) -> Callable[..., Any]:
+        """The kind of thinking of that name.
+
+        Raises:
+            SetupError: no such function, more than one, or its file does not import.
+        """
+        return self._one("thinking", name)
 
     def tool(self, name: str) -> list[tuple[str, Any]]:
         """The tools that a name of a workflow stands for, each with its own name.
@@ -357,7 +366,12 @@ def _where(error: BaseException, path: Path) -> str:
 
 
 def _noun(kind: Kind) -> str:
-    return {"tool": "tool", "edge": "condition", "edge_processor": "processor"}[kind]
+    return {
+        "tool": "tool",
+        "edge": "condition",
+        "edge_processor": "processor",
+        "thinking": "kind of thinking",
+    }[kind]
 
 
 def _nearest(name: str, known: Sequence[str], prefix: str = "", suffix: str = "") -> str:

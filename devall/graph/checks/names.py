@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Protocol, runtime_checkable
 
-from devall.config.agents import AgentConfig, Params
+from devall.config.agents import THINKING_KINDS, AgentConfig, Params
 from devall.config.edges import FunctionCondition, FunctionProcess
 from devall.config.nodes import AgentNode
 from devall.config.prefixes import prefix_of
@@ -77,6 +77,29 @@ def check_functions(shape: Shape, functions: FunctionNames) -> Iterator[Diagnost
             if not any(broken in each.message for each in found):
                 text = f"a file of tools does not import, and what it defines is missing: {broken}"
                 yield shape.diagnostic("broken-functions", text, first)
+
+
+def check_thinking(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
+    """Kinds of thinking that are neither ours nor the project's."""
+    for number, node in enumerate(shape.nodes):
+        thinking = node.config.thinking if isinstance(node, AgentNode) else None
+        if thinking is None or thinking.type in THINKING_KINDS:
+            continue
+        trouble = functions.check("thinking", thinking.type)
+        if trouble is None:
+            continue
+        near = nearest(thinking.type, THINKING_KINDS)
+        known = ", ".join(THINKING_KINDS)
+        hint = trouble.hint.replace("known: ", f"known: {known}, ", 1)
+        if near:
+            hint = f"did you mean `{near[0]}`?"
+        yield shape.diagnostic(
+            "unknown-thinking",
+            f"node {node.id}: {trouble.message}",
+            ("nodes", number, "config", "thinking", "type"),
+            hint or f"known: {known}; others are functions of functions/thinking/",
+            "error",
+        )
 
 
 def check_memory(shape: Shape) -> Iterator[Diagnostic]:
