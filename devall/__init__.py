@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from devall.app import (
+        Attachment,
         RunResult,
         answer_questions,
         load_workflow,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from devall.tools.manager import ToolManager
 
 __all__ = [
+    "Attachment",
     "CaseResult",
     "ConfigError",
     "DevallError",
@@ -56,6 +58,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _OF_APP = (
+    "Attachment",
     "RunResult",
     "answer_questions",
     "load_workflow",

@@ -30,7 +30,7 @@ from devall.models.providers import Models
 from devall.models.recorded import RecordedModels
 from devall.nodes.channels import GivenAnswers
 from devall.nodes.crew import Overrides
-from devall.nodes.task import Attachment, task_message
+from devall.nodes.task import Attachment, AttachmentLike, task_message
 from devall.runs.kept import KeptRun
 from devall.runs.lost import lost_attempts
 from devall.runs.parts import Parts
@@ -70,7 +70,7 @@ async def run(
     env_file: Path | None = None,
     functions_dir: Path | None = None,
     ex_tools: Sequence[str] = (),
-    attachments: Sequence[Attachment] = (),
+    attachments: Sequence[AttachmentLike] = (),
     models: Mapping[str, str] | None = None,
     providers: Mapping[str, str] | None = None,
     human: HumanChannel | None = None,
@@ -93,7 +93,7 @@ async def run(
         functions_dir: The project's own functions, if they are not found upwards of the file.
         ex_tools: Tools for every agent beside those of the file, as it would name functions;
             those of the variable EX_TOOLS are added.
-        attachments: Files that go with the task.
+        attachments: Files that go with the task: paths, or `devall.Attachment`s.
         models: Model names by node id (`S/X` in a subgraph); `''` stands for all nodes.
         providers: Providers by node id; `''` stands for all nodes.
         human: Asked when no answer was given; None = the run then waits.
@@ -162,7 +162,7 @@ async def run(
                 sources=loaded.texts,
                 nodes=digests(parts.plan, redactor.value),
             )
-            steps = await store.begin(new, redactor.value, durability)
+            steps = await store.begin(new, redactor.clean, durability)
             stack.push_async_callback(undisturbed, steps.aclose)
         return await carry_out(
             Session(
@@ -250,7 +250,7 @@ async def resume(
                 environment=recorded_environment(loaded),
             ).to_json(),
             sources=loaded.texts,
-            redact=redactor.value,
+            redact=redactor.clean,
             durability=started.durability,
         )
         stack.push_async_callback(undisturbed, journal.aclose)
@@ -350,7 +350,7 @@ async def replay(
                 sources=loaded.texts,
                 nodes=digests(parts.plan, redactor.value),
             )
-            into = await store.begin(new, redactor.value, started.durability)
+            into = await store.begin(new, redactor.clean, started.durability)
             stack.push_async_callback(undisturbed, into.aclose)
         if model_source is None:
             stack.push_async_callback(undisturbed, source.aclose)

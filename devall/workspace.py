@@ -28,6 +28,7 @@ from typing import BinaryIO, Literal, NoReturn
 
 from devall.core.errors import ToolFailed
 from devall.core.messages import MediaPart
+from devall.manifest import FILE_NAME, Maker, Manifest, current_maker
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40
@@ -149,6 +150,7 @@ class Workspace:
         """
         self.root = root
         self._redact = redact
+        self._manifest: Manifest | None = None
 
     @property
     def files(self) -> Path:
@@ -157,7 +159,7 @@ class Workspace:
 
     @property
     def attachments(self) -> Path:
-        """The folder of binary data, named by SHA-256 and suffix."""
+        """The folder of binary data, named by SHA-256 and suffix; `manifest.json` lists it."""
         return private_folder(self.root / "attachments")
 
     def confine(self, path: str) -> Path:
@@ -194,15 +196,35 @@ class Workspace:
             except OSError as error:
                 raise ToolFailed(_sentence(path, error)) from error
 
-    def save_attachment(self, data: bytes, mime_type: str, name: str = "") -> MediaPart:
-        """Keep binary data, once for each content; the part that stands for it."""
+    def save_attachment(
+        self, data: bytes, mime_type: str, name: str = "", maker: Maker | None = None
+    ) -> MediaPart:
+        """Keep binary data, once for each content; the part that stands for it.
+
+        Args:
+            data: The bytes.
+            mime_type: What they are.
+            name: What it is called.
+            maker: Who made it; None = whoever is at work (`devall.manifest.made_by`).
+        """
         if self._redact is not None:
             data = self._redact(data)
         suffix = mimetypes.guess_extension(mime_type) or Path(name).suffix or ".bin"
-        file_name = hashlib.sha256(data).hexdigest() + suffix
-        place = self.attachments / file_name
-        if not place.exists():
-            write_private(place, data)
+        digest = hashlib.sha256(data).hexdigest()
+        file_name = digest + suffix
+        folder = self.attachments
+        if not (folder / file_name).exists():
+            write_private(folder / file_name, data)
+        if self._manifest is None:
+            self._manifest = Manifest(folder, self._redact)
+        self._manifest.add(
+            file_name,
+            name=name,
+            mime_type=mime_type,
+            size=len(data),
+            sha256=digest,
+            maker=maker or current_maker(),
+        )
         return MediaPart(_media_kind(mime_type), mime_type, attachment=file_name, name=name)
 
     def read_attachment(self, name: str) -> bytes:
@@ -211,7 +233,7 @@ class Workspace:
         Raises:
             FileNotFoundError: no attachment has that name.
         """
-        if Path(name).name != name:
+        if Path(name).name != name or name == FILE_NAME:
             raise FileNotFoundError(name)
         return (self.attachments / name).read_bytes()
 

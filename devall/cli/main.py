@@ -161,6 +161,14 @@ def run(
     task_file: Annotated[
         Path | None, typer.Option(metavar="PATH", help="File with the task.")
     ] = None,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="File that goes with the task: image, audio, PDF, text or any other;"
+            " may be repeated.",
+        ),
+    ] = None,
     var: Variables = None,
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
@@ -206,6 +214,7 @@ def run(
             dash=dash,
             task=task,
             task_file=task_file,
+            attach=attach or (),
             variables=var or (),
             vars_file=vars_file,
             env_file=env_file,

@@ -45,6 +45,7 @@ class RunOptions:
     dash: str | None = None
     task: str | None = None
     task_file: Path | None = None
+    attach: Sequence[Path] = ()
     variables: Sequence[str] = ()
     vars_file: Path | None = None
     env_file: Path | None = None
@@ -115,7 +116,9 @@ def _run(
     redactor: Redactor,
     reports: Reports,
 ) -> int:
-    from devall.app import run
+    from devall.app import Attachment, run
+
+    attachments = [Attachment.of_file(path) for path in options.attach]
 
     humans, agents = nodes_of(loaded, "human"), nodes_of(loaded, "agent")
     answers = gather_answers(options.answers_file, options.answers, humans)
@@ -137,6 +140,7 @@ def _run(
             env_file=options.env_file,
             functions_dir=options.functions_dir,
             ex_tools=options.ex_tools,
+            attachments=attachments,
             models=models,
             providers=providers,
             human=human,
@@ -176,7 +180,7 @@ def find_task(options: RunOptions, loaded: LoadedWorkflow, interruption: Interru
     if options.task_file is not None or options.dash is not None:
         return _read_standard_input()
     graph = loaded.root.config
-    if not needs_task(loaded.root):
+    if options.attach or not needs_task(loaded.root):
         return ""
     if can_ask():
         text = graph.initial_instruction or graph.description or "What is the task?"

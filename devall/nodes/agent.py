@@ -20,6 +20,7 @@ from devall.config.nodes import AgentNode
 from devall.core.errors import SetupError
 from devall.core.messages import JsonValue, Message
 from devall.core.ports import NodeResult, Scope
+from devall.manifest import Maker, made_by
 from devall.memory.base import MemoryStore
 from devall.models.base import AttachmentReader, ModelChoice, ModelSource
 
@@ -40,8 +41,8 @@ class AgentExecutor:
         gates: Gates | None = None,
         base: Path | None = None,
         run_id: str = "",
-    ) -> None:
         thinkers: Mapping[str, Thinker] = THINKERS,
+    ) -> None:
         """Bind the node to what it works with; nothing is opened yet.
 
         Args:
@@ -55,8 +56,8 @@ class AgentExecutor:
             gates: The ways to endpoints, shared by the agents of the run.
             base: Where the path of an `output_schema` begins: the folder of the file.
             run_id: The run, for the ids of memories.
-        """
             thinkers: The kinds of thinking by name.
+        """
         self._node = node
         self._models = models
         self._choice = choice or choice_of(node.config)
@@ -67,8 +68,8 @@ class AgentExecutor:
         self._gates = gates or Gates()
         self._base = base or Path()
         self._run_id = run_id
-        self._agent: Agent | None = None
         self._thinkers = thinkers
+        self._agent: Agent | None = None
         self._opening = asyncio.Lock()
 
     async def run(self, scope: Scope, inputs: Sequence[Message], /) -> NodeResult:
@@ -81,7 +82,8 @@ class AgentExecutor:
         async with self._opening:  # units of a dynamic edge begin at the same time
             if self._agent is None:
                 self._agent = await self._opened()
-        return await self._agent.run(scope, inputs)
+        with made_by(Maker("node", scope.node)):
+            return await self._agent.run(scope, inputs)
 
     async def aclose(self) -> None:
         """Let go of the tools; the model and the memories are shared and stay open."""
@@ -109,9 +111,9 @@ class AgentExecutor:
             attachments=self._attachments,
             keep_text=self._keep_text,
             gate=self._gates.at(model.provider, model.url),
+            thinkers=self._thinkers,
             skills=self._tools if isinstance(self._tools, SkilledTools) else None,
         )
-            thinkers=self._thinkers,
 
     def _store(self, name: str) -> MemoryStore:
         try:

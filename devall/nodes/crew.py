@@ -150,13 +150,18 @@ def check_models(
         written = choice_of(node.config.config)
         choice = overrides.apply(written, name)
         if choice.provider == written.provider:
-            _check_variables(loaded, node.index, name)
+            check_variables(loaded, node.index, name)
         models.model(choice)
     for name, child in plan.subplans.items():
         check_models(child, loaded.subgraphs[name], models, overrides, f"{prefix}{name}/")
 
 
-def _check_variables(loaded: LoadedGraph, index: int, node: str) -> None:
+def check_variables(loaded: LoadedGraph, index: int, node: str) -> None:
+    """Make sure that every variable is set that an agent's model needs.
+
+    Raises:
+        SetupError: one is not.
+    """
     for path, variable, position in loaded.missing_variables:
         if path[:2] == ("nodes", index) and _OWN_VARIABLES.get(str(path[-1])) != variable:
             raise SetupError(

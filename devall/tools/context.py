@@ -12,6 +12,7 @@ from devall.core.errors import ToolFailed
 from devall.core.events import ToolProgress
 from devall.core.messages import MediaPart
 from devall.core.ports import HumanChannel, Scope
+from devall.manifest import Maker
 from devall.tools.questions import ask_human
 from devall.workspace import Workspace
 
@@ -72,7 +73,8 @@ class ToolContext:
         Raises:
             ToolFailed: there is no run to keep it with.
         """
-        return self._workspace().save_attachment(data, mime_type, name)
+        maker = Maker("tool", self.scope.node, self.tool)
+        return self._workspace().save_attachment(data, mime_type, name, maker)
 
     def report(self, progress: float, total: float | None = None, message: str = "") -> None:
         """Say how far the work is; the call's time limit starts anew."""

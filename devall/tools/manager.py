@@ -25,6 +25,7 @@ from devall.core.errors import ToolError, ToolTimeout
 from devall.core.events import Sink, Warned
 from devall.core.messages import NOTHING, JsonValue, Message, TextPart, ToolCall
 from devall.core.ports import HumanChannel, Scope
+from devall.manifest import Maker, made_by
 from devall.plugins.functions import FunctionCatalog
 from devall.plugins.project import functions_for
 from devall.telemetry.redaction import Redactor, environment_secrets
@@ -224,7 +225,8 @@ class ToolManager:
                 return slices.read(self._workspace, given)
             spec = self._tools.spec(call.name)
             parsed = parse_arguments(call.arguments, spec.parameters)
-            result = await self._tools.call(call.name, parsed, scope, call.id)
+            with made_by(Maker("tool", scope.node, call.name)):
+                result = await self._tools.call(call.name, parsed, scope, call.id)
         except ToolError as error:
             hint = error.hint or (MORE_TIME if isinstance(error, ToolTimeout) else "")
             text = f"{error} ({hint})" if hint else str(error)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from devall.core.errors import ToolArguments, ToolFailed
 from devall.core.messages import MediaPart
+from devall.manifest import FILE_NAME as MANIFEST
 from devall.processes import run_child
 from devall.tools.context import ToolContext
 from devall.tools.results import sniff
@@ -95,7 +96,7 @@ def describe_available_files(
             "size": each.stat().st_size,
         }
         for each in sorted(workspace.attachments.iterdir())
-        if each.is_file() and not each.name.startswith(".")
+        if each.is_file() and not each.name.startswith(".") and each.name != MANIFEST
     )
     return {"files": found[:limit], "truncated": len(found) > limit}
 
@@ -522,7 +523,7 @@ def _source(context: ToolContext, path: str) -> Generator[BinaryIO]:
         if place.stat() is not None:
             name = ""
     attachment = workspace.attachments / name
-    if name and "/" not in name and attachment.is_file():
+    if name not in {"", MANIFEST} and "/" not in name and attachment.is_file():
         with attachment.open("rb") as file:
             yield file
         return

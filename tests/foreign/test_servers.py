@@ -90,7 +90,7 @@ async def test_everything_is_heard_of_what_server_everything_says(
     assert "It was a dark and stormy night." in filled
     assert "completed the URL elicitation flow" in opened
     kept = sorted(path.suffix for path in (found.result.logs_dir / "attachments").iterdir())
-    assert kept == [".png", ".txt"]
+    assert kept == [".json", ".png", ".txt"]
     steps = [event.progress for event in found.events if isinstance(event, ToolProgress)]
     assert steps == [1, 2, 3]
     odd = [e.message for e in found.events if isinstance(e, Warned)]

@@ -153,3 +153,22 @@ def test_debug_shows_where_a_failure_of_a_run_came_from(devall, write):
     done = devall("run", "w.yaml", "--debug", code=1)
     assert "Traceback" in done.stderr
     assert "mine.py" in done.stderr
+
+
+def test_files_are_attached_and_kept(devall, poem, workspace):
+    (workspace / "a.txt").write_text("an attached text")
+    (workspace / "b.txt").write_text("another one")
+    with ChatServer({"poet": ["a poem"], "critic": ["fine"]}) as server:
+        done = devall("run", poem, "--attach", "a.txt", "--attach", "b.txt", env=server.env, code=0)
+        content = server.calls["poet"][0]["messages"][-1]["content"]
+    assert done.stdout == "fine\n"
+    assert "an attached text" in str(content)
+    assert "another one" in str(content)
+    [manifest] = (workspace / "logs").glob("*/attachments/manifest.json")
+    assert [e["name"] for e in json.loads(manifest.read_text())] == ["a.txt", "b.txt"]
+
+
+def test_a_file_that_cannot_be_attached_is_wrong_usage(devall, poem, workspace):
+    done = devall("run", poem, "--task", "x", "--attach", "none.txt", code=2)
+    assert "there is no file none.txt to attach" in done.stderr
+    assert not list((workspace / "logs").glob("*"))

@@ -110,8 +110,10 @@ async def test_an_image_reaches_the_model_and_no_base64_is_in_the_text(use, work
     (url,) = [p["image_url"]["url"] for p in user["content"] if p["type"] == "image_url"]
     assert url.startswith("data:image/png;base64,iVBORw0KGgo")
     assert result.logs_dir is not None
-    kept = list((result.logs_dir / "attachments").iterdir())
-    assert [each.suffix for each in kept] == [".png"]
+    folder = result.logs_dir / "attachments"
+    assert [each.suffix for each in folder.iterdir() if each.name != "manifest.json"] == [".png"]
+    [entry] = json.loads((folder / "manifest.json").read_text())
+    assert (entry["made_by"], entry["node"]) == ("tool", "A")
 
 
 # E7
