@@ -98,6 +98,7 @@ def _looked_at(
     from devall.models.routes import Route, find_route, provider_of
     from devall.models.weights import find
     from devall.nodes.agent import choice_of
+    from devall.nodes.crew import check_variables
 
     node: Any = graph.config.nodes[index]
     written = choice_of(node.config)
@@ -107,8 +108,10 @@ def _looked_at(
     route = Route()
     try:
         route = find_route(choice, provider_of(choice.provider), environ)
-        looked_up(choice, environ)
-        if not route.url:
+        if choice.provider == written.provider:
+            check_variables(graph, index, name)
+        provider, _ = looked_up(choice, environ)
+        if provider.kind == "local":
             find(choice.name, environ)
     except SetupError as found:
         error = found
@@ -119,8 +122,8 @@ def _looked_at(
         "base_url": traced.of_route(route.url_source, "the provider's own"),
         "api_key": traced.of_route(route.key_source, "none is given"),
     }
-    if not route.url and error is None:
-        sources["base_url"] = "in this process"
+    if not route.url:
+        sources["base_url"] = "none" if error else "in this process"
     key_variable = route.key_source or None
     if key_variable == "api_key":
         key_variable = next(iter(traced.variables("api_key")), None)

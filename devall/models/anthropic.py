@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from devall.core.errors import ModelError, ModelRefused, ModelUnavailable
 from devall.core.messages import JsonValue
@@ -16,6 +17,8 @@ from devall.models.habits import adapting
 
 JsonObject = dict[str, JsonValue]
 
+_OVERLOADED = 529
+"""The API's own status, for which HTTP has a word that every retry policy knows."""
 _TOO_MANY = re.compile(r"max_tokens: (\d+) > (\d+)")
 _LENGTHS = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
 _most_tokens: dict[tuple[str, str], int] = {}
@@ -95,6 +98,8 @@ class MessagesModel:
             if not answer.is_whole and not answer.reason:
                 raise self.place.error(ModelUnavailable, "the answer broke off before its end")
         except ModelError as error:
+            if error.status == _OVERLOADED:
+                error.status = HTTPStatus.SERVICE_UNAVAILABLE
             error.usage = answer.usage or error.usage
             raise
         return answer.reply()

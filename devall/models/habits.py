@@ -66,6 +66,8 @@ class Habits:
     """Whether it does not take its thoughts back."""
     wanted: str = ""
     """The field of thoughts that it wants in each message with tool calls."""
+    lessons: int = 0
+    """How often something was learned."""
 
     def apply(self, body: JsonObject) -> JsonObject:
         """The body as the model takes it."""
@@ -182,6 +184,7 @@ async def adapting(
     habits = habits_of(place)
     notes: list[str] = []
     for left in reversed(range(MOST_LESSONS + 1)):
+        known = habits.lessons
         body = habits.apply(body_of())
         try:
             reply = await answer(body)
@@ -189,10 +192,13 @@ async def adapting(
             is_other = error.status not in {400, 422} or isinstance(error, ContextOverflow)
             if not left or is_other:
                 raise
+            if habits.lessons != known:  # another request has learned it meanwhile
+                continue
             said = Said.of(getattr(error.__cause__, "body", None))
             lesson = habits.learn(said, body, given, echo)
             if not lesson:
                 raise
+            habits.lessons += 1
             if "stream_options" not in lesson:
                 notes.append(f"{place.model} at {place.url} {lesson}")
             continue

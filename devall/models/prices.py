@@ -23,10 +23,10 @@ def price_of(provider: str, model: str, usage: TokenUsage) -> float | None:
     """US dollars of a call; None where the model or its price is unknown.
 
     A provider that only says which protocol is spoken (`openai`) may serve another maker's
-    model, so that the model's name is then looked for among all providers. What runs in this
-    process (`local`) costs nothing.
+    model, so that the model's name is then looked for among all providers. What runs on one's own
+    machines (`local`, `ollama`) costs nothing.
     """
-    if provider == "local" or usage == NOTHING_USED:
+    if provider in {"local", "ollama"} or usage == NOTHING_USED:
         return 0.0
     known = _known(provider, model)
     if known is None:

@@ -135,6 +135,7 @@ def test_options_stand_before_the_file(devall, write):
         ({"provider": "opanai", "name": "m"}, "unknown provider opanai"),
         ({"provider": "azure", "name": "m"}, "AZURE_OPENAI_ENDPOINT is not set"),
         ({"provider": "openai", "name": "m", "base_url": "nowhere"}, "no http(s) URL"),
+        ({"provider": "openai", "name": "m", "api_key": "${NOT_SET}"}, "NOT_SET is not set"),
         ({"provider": "local", "name": "no-such.gguf"}, "no local model no-such.gguf"),
     ],
 )

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("anthropic", reason="pip install devall[anthropic]")
 
+from devall.agents.retry import is_worth_repeating
+from devall.config.agents import RetryConfig
 from devall.core.errors import BadModelResponse, ContextOverflow, ModelRefused, ModelUnavailable
 from devall.core.messages import MediaPart, Message, TextPart, ToolCall, user
 from devall.core.usage import TokenUsage
@@ -177,7 +179,7 @@ REFUSED = [
     ({"status": 400, "text": "prompt is too long: 9 > 8"}, ContextOverflow, 400, "context_window"),
     ({"status": 429, "retry_after": 7}, ModelUnavailable, 429, ""),
     ({"status": 500}, ModelUnavailable, 500, ""),
-    ({"status": 529}, ModelUnavailable, 529, ""),
+    ({"status": 529}, ModelUnavailable, 503, ""),
 ]
 
 
@@ -192,6 +194,7 @@ async def test_what_goes_wrong_is_told_after_one_request(models, written, kind, 
     assert hint in error.hint
     assert server.url in str(error)
     assert error.retry_after == written.get("retry_after")
+    assert is_worth_repeating(error, RetryConfig()) is (kind is ModelUnavailable)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import pytest
@@ -110,6 +111,20 @@ async def test_what_changes_the_meaning_is_never_left_out(models, name, params, 
         with pytest.raises(ModelRefused):
             await ask(models, server, name, **params)
         assert len(server.requests) == 1
+
+
+async def test_requests_at_the_same_time_learn_once(models, name):
+    def strict(body):
+        text = "Conversation roles must alternate user/assistant/user/assistant/..."
+        refused = {"status": 400, "text": text, "delay": 0.1}
+        return refused if len(body["messages"]) > 1 else "fine"
+
+    async with ChatServer({name: [strict] * 20}) as server:
+        asked = (ask(models, server, name, user("one"), user("two")) for _ in range(8))
+        replies = await asyncio.gather(*asked)
+        assert len(server.requests) == 16
+    assert {reply.message.text for reply in replies} == {"fine"}
+    assert sum(len(reply.notes) for reply in replies) == 1
 
 
 async def test_an_endpoint_that_wants_either_name_and_takes_none_is_not_asked_for_ever(
