@@ -87,7 +87,7 @@ async def carry_out(session: Session) -> RunResult:
         run_inside,
         (sinks,) if sinks else (),
         price_of,
-        redact=redactor.value if redactor else None,
+        redact=redactor.clean if redactor else None,
         cuts=session.cuts,
     )
     state.ledger.lose(session.lost)
