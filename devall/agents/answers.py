@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import NoReturn
 
 from devall.agents.thinking import Ask
-from devall.core.errors import BadModelResponse, SetupError
+from devall.core.errors import BadModelResponse
 from devall.core.messages import JsonValue, Message, assistant, user
+from devall.loading.answer_schemas import validator_of
 
 REPAIRS = 2
 """How often the model is asked again."""
@@ -26,14 +27,19 @@ class AnswerSchema:
         """Take the schema.
 
         Raises:
-            SetupError: it is no JSON Schema.
+            SetupError: it is no JSON Schema, or refers to something outside.
         """
         self._schema = dict(schema)
-        self._validator = _validator(self._schema)
+        self._validator = validator_of(self._schema)
 
     @cached_property
     def _text(self) -> str:
         return json.dumps(self._schema, ensure_ascii=False)
+
+    @property
+    def prompt(self) -> str:
+        """What the agent is told of it from the beginning."""
+        return f"Answer with nothing but JSON that fits this JSON Schema:\n{self._text}"
 
     async def checked(self, prompt: Sequence[Message], answer: Message, ask: Ask) -> Message:
         """The answer as JSON text that fits; repaired by asking again at most twice.
@@ -63,13 +69,19 @@ class AnswerSchema:
         )
 
     def _judged(self, text: str) -> tuple[str, list[str]]:
-        """The JSON in the text, and what is wrong with it."""
-        found = _FENCED.search(text)
-        text = (found[1] if found else text).strip()
+        """The JSON that the text is, or that its first fenced block is, and what is wrong with it."""
+        text = text.strip()
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            return text, [f"no valid JSON: {error}"]
+            value = _parsed(text)
+        except ValueError as error:
+            found = _FENCED.search(text)
+            if found is None:
+                return text, [f"no valid JSON: {error}"]
+            text = found[1].strip()
+            try:
+                value = _parsed(text)
+            except ValueError as inner:
+                return text, [f"no valid JSON in the fenced block: {inner}"]
         problems = [
             f"at {'/'.join(map(str, e.absolute_path)) or 'the top'}: {e.message}"
             for e in self._validator.iter_errors(value)
@@ -84,15 +96,17 @@ class AnswerSchema:
         )
 
 
-def _validator(schema: dict[str, JsonValue]) -> Any:
-    from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import validator_for
-    from referencing import Registry
+def _parsed(text: str) -> JsonValue:
+    """The value of a JSON text.
 
-    kind = cast(Any, validator_for(schema))
+    Raises:
+        ValueError: it is none.
+    """
     try:
-        kind.check_schema(schema)
-    except SchemaError as error:
-        raise SetupError(f"`output_schema` is no JSON Schema: {error.message}") from error
-    # An empty registry: a `$ref` to the network is never followed.
-    return kind(schema, registry=cast(Any, Registry)())
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("it is too deeply nested") from error
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")

@@ -11,20 +11,26 @@ InputMode = Literal["messages", "prompt"]
 
 
 def conversation(
-    inputs: Sequence[Message], *, role: str = "", skills: str = "", input_mode: InputMode
+    inputs: Sequence[Message],
+    *,
+    role: str = "",
+    skills: str = "",
+    answer: str = "",
+    input_mode: InputMode,
 ) -> tuple[Message, ...]:
     """The messages of an agent's first request, memories not among them.
 
     Args:
         inputs: What the node sees, oldest first; none at all counts as one empty user
             message.
-        role: The agent's role; without one, and without skills, no system message is sent.
+        role: The agent's role; without one, and without what follows, no system message is sent.
         skills: What the system prompt says of the agent's skills.
+        answer: What it says of the form of the answer.
         input_mode: `messages`: each input is a message of its own, with its role; `prompt`:
             all of them in one user message. Inputs with role system go to the front in
             either mode.
     """
-    prompt = "\n\n".join(text for text in (role, skills) if text)
+    prompt = "\n\n".join(text for text in (role, skills, answer) if text)
     front = [Message("system", prompt)] if prompt else []
     front += (message for message in inputs if message.role == "system")
     rest = [message for message in inputs if message.role != "system"]

@@ -104,6 +104,7 @@ class _Run:
             inputs,
             role=config.role or "",
             skills=prompt_of(self._skills),
+            answer=self._agent.schema.prompt if self._agent.schema else "",
             input_mode=config.input_mode,
         )
         asked = _question(start)

@@ -262,6 +262,8 @@ class AgentConfig(ConfigModel):
     history: HistoryConfig = Field(default_factory=always_the_same(HistoryConfig))
     """What the model sees of a conversation that is longer than its window."""
     output_schema: SchemaOrPath | None = None
-    """A JSON Schema that the answer must fit, or the path of a file with one."""
+    """A JSON Schema that the answer must fit, or the path of a JSON file with one, beside the
+    workflow. The agent is told of it; an answer that does not fit is asked for again with what is
+    wrong, at most twice, then the node fails. `$ref` leads to parts of the schema itself alone."""
     parallel_tool_calls: Count = 8
     """How many tool calls of one turn run at once."""

@@ -12,6 +12,7 @@ from devall.graph.checks.names import (
     check_thinking,
     check_tools,
 )
+from devall.graph.checks.schemas import check_schemas
 from devall.graph.checks.shape import Shape
 from devall.graph.checks.skills import check_skills
 from devall.graph.checks.structure import check_structure
@@ -51,4 +52,5 @@ def check(
         found += check_tools(shape, functions)
         if has_files:
             found += check_skills(shape)
+            found += check_schemas(shape)
     return found

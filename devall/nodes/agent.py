@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 from devall.agents.answers import AnswerSchema
 from devall.agents.gates import Gates
@@ -18,8 +16,9 @@ from devall.agents.window import KeepText
 from devall.config.agents import AgentConfig
 from devall.config.nodes import AgentNode
 from devall.core.errors import SetupError
-from devall.core.messages import JsonValue, Message
+from devall.core.messages import Message
 from devall.core.ports import NodeResult, Scope
+from devall.loading.answer_schemas import read_schema
 from devall.manifest import Maker, made_by
 from devall.memory.base import MemoryStore
 from devall.models.base import AttachmentReader, ModelChoice, ModelSource
@@ -93,7 +92,8 @@ class AgentExecutor:
 
     async def _opened(self) -> Agent:
         config = self._node.config
-        schema = self._schema(config.output_schema)
+        written = config.output_schema
+        schema = None if written is None else AnswerSchema(read_schema(written, self._base))
         model = self._models.model(self._choice)
         memories = [
             Attached(self._store(attachment.name), attachment, self._run_id)
@@ -123,22 +123,6 @@ class AgentExecutor:
             raise SetupError(
                 f"there is no memory {name}", hint=f"`graph.memory` has: {known}"
             ) from None
-
-    def _schema(self, written: JsonValue) -> AnswerSchema | None:
-        if written is None:
-            return None
-        if not isinstance(written, str):
-            return AnswerSchema(cast(Mapping[str, JsonValue], written))
-        place = self._base / written
-        try:
-            read: JsonValue = json.loads(place.read_bytes())
-        except OSError as error:
-            raise SetupError(f"`output_schema` {place} cannot be read: {error}") from error
-        except ValueError as error:
-            raise SetupError(f"`output_schema` {place} is no JSON: {error}") from error
-        if not isinstance(read, dict):
-            raise SetupError(f"`output_schema` {place} is no JSON Schema: it holds no object")
-        return AnswerSchema(cast(Mapping[str, JsonValue], read))
 
 
 def choice_of(config: AgentConfig) -> ModelChoice:

@@ -38,7 +38,8 @@ async def test_what_does_not_fit_is_asked_for_again_with_the_reason(played, scop
     result = await agent.run(scope, "who?")
     assert result.outputs == (assistant(GOOD, "A"),)
     assert result.remembered == (assistant(GOOD, "A"),)
-    [question, answer, complaint] = agent.requests[1].messages
+    [system, question, answer, complaint] = agent.requests[1].messages
+    assert (system.role, system.text) == ("system", AnswerSchema(PERSON).prompt)
     assert (question.text, answer.text) == ("who?", bad)
     assert problem in complaint.text
     assert '"required": ["name", "age"]' in complaint.text
@@ -64,8 +65,32 @@ def test_what_is_no_schema_is_refused():
         AnswerSchema({"type": "strng"})
 
 
-async def test_a_reference_to_the_network_is_never_followed(played, scope):
-    schema = AnswerSchema({"$ref": "http://127.0.0.1:9/schema.json"})
-    agent = played([GOOD], schema=schema)
-    with pytest.raises(Exception, match=r"schema\.json"):
-        await agent.run(scope, "who?")
+@pytest.mark.parametrize(
+    "reference", ["http://127.0.0.1:9/schema.json", "other.json", "#/$defs/none", "#/$defs/b/x"]
+)
+def test_a_reference_to_elsewhere_is_refused_before_the_first_call(reference):
+    with pytest.raises(SetupError, match="leads to nothing in the schema"):
+        AnswerSchema({"$defs": {"b": {}}, "properties": {"a": {"$ref": reference}}})
+
+
+async def test_a_reference_within_the_schema_is_followed(played, scope):
+    tree = {
+        "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
+        "$ref": "#/$defs/node",
+        "examples": [{"$ref": "no reference"}],
+    }
+    agent = played(['{"next": 5}', '{"next": {}}'], schema=AnswerSchema(tree))
+    assert (await agent.run(scope, "x")).outputs[0].text == '{"next": {}}'
+    assert "at next: 5 is not of type 'object'" in agent.requests[1].messages[-1].text
+
+
+async def test_json_that_holds_a_fenced_block_is_taken_whole(played, scope):
+    written = '{"name": "```\\nx```", "age": 1}'
+    agent = played([written], schema=AnswerSchema(PERSON))
+    assert (await agent.run(scope, "who?")).outputs[0].text == written
+
+
+@pytest.mark.parametrize("written", ["NaN", "[" * 100_000])
+async def test_what_only_python_takes_for_json_is_none(played, scope, written):
+    agent = played([written, "5"], schema=AnswerSchema({"type": "number"}))
+    assert (await agent.run(scope, "x")).outputs[0].text == "5"
