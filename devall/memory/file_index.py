@@ -7,13 +7,14 @@ import sqlite3
 import threading
 import time
 from array import array
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from devall.core.errors import SetupError
 from devall.memory.passages import SPLITTING, Passage
+from devall.memory.vectors import VectorTable
 from devall.workspace import private_folder
 
 _FORMAT = 2
@@ -209,19 +210,23 @@ class FileIndex:
         with self._changed() as db:
             self._empty(db)
 
-    def rows(self, dimensions: int) -> tuple[bytearray, Sequence[int]]:
-        """All vectors of that size one after the other, and the numbers of their passages."""
-        vectors, numbers = bytearray(), array("q")
-        with self._used() as db:
+    def rows(self, dimensions: int) -> tuple[VectorTable, Sequence[int]]:
+        """All vectors of that size, the last one first, and the numbers of their passages."""
+        numbers = array("q")
+
+        def vectors(db: sqlite3.Connection) -> Iterator[bytes]:
             found = db.execute(
                 "SELECT passages.id, vector FROM passages JOIN files ON files.id = file"
                 " WHERE whole ORDER BY passages.id DESC"
             )
             for number, vector in found:
                 if len(vector) == 4 * dimensions:
-                    vectors += vector
                     numbers.append(number)
-        return vectors, numbers
+                    yield vector
+
+        with self._used() as db:
+            count = db.execute("SELECT count(*) FROM passages").fetchone()[0]
+            return VectorTable(vectors(db), count, dimensions), numbers
 
     def passage(self, number: int) -> tuple[str, Passage]:
         """The file and the passage with that number, as `rows` gave it."""

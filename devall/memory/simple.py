@@ -114,10 +114,11 @@ class SimpleMemory:
         if missing:
             vectors = await self._embedding.embed_texts(missing)
             self._made |= zip(missing, vectors, strict=True)
-        rows = bytearray()
-        for record, vector in zip(records, own, strict=True):
-            rows += (self._made[_text_of(record)] if vector is None else vector).tobytes()
-        table = VectorTable(rows, dimensions)
+        rows = (
+            (self._made[_text_of(record)] if vector is None else vector).tobytes()
+            for record, vector in zip(records, own, strict=True)
+        )
+        table = VectorTable(rows, len(records), dimensions)
         self._table = records, table
         return table
 

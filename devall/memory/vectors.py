@@ -6,7 +6,7 @@ import base64
 import binascii
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -20,17 +20,25 @@ Vector: TypeAlias = "array[float]"
 class VectorTable:
     """Rows that one vector is compared with, all at once."""
 
-    def __init__(self, rows: bytes | bytearray, dimensions: int) -> None:
-        """Take the rows as they are; nothing is copied.
+    def __init__(self, rows: Iterable[bytes], count: int, dimensions: int) -> None:
+        """Copy the rows into one matrix.
+
+        It is numpy's own memory, in which a product is a third faster than in a buffer of
+        Python's.
 
         Args:
-            rows: The vectors one after the other, 32-bit numbers of this machine.
+            rows: The vectors, 32-bit numbers of this machine.
+            count: How many there are at most.
             dimensions: How many numbers a vector has.
         """
         import numpy as np  # a tenth of a second, for those alone who compare
 
-        numbers: NDArray[np.float32] = np.frombuffer(rows, np.float32)
-        self._rows = numbers.reshape(-1, dimensions) if dimensions else numbers.reshape(0, 1)
+        matrix: NDArray[np.float32] = np.empty((count, dimensions), np.float32)
+        taken = 0
+        for row in rows:
+            matrix[taken] = np.frombuffer(row, np.float32)
+            taken += 1
+        self._rows = matrix[:taken]
         self.dimensions = dimensions
 
     def __len__(self) -> int:
@@ -49,11 +57,10 @@ class VectorTable:
         if not len(self):
             return ()
         likeness: NDArray[np.float32] = self._rows @ np.frombuffer(sought, np.float32)
-        candidates: NDArray[np.intp] = np.arange(len(likeness))
-        if top_k < len(likeness):
-            # All that are as good as the last one that is wanted: the order decides below.
-            least = np.partition(likeness, len(likeness) - top_k)[len(likeness) - top_k]
-            candidates = np.flatnonzero(likeness >= least)
+        # All that are as good as the last one that is wanted: the order decides below.
+        last = max(len(likeness) - top_k, 0)
+        least = np.partition(likeness, last)[last] if last else likeness.min()
+        candidates: NDArray[np.intp] = np.flatnonzero(likeness >= least)
         order = np.lexsort((-candidates, -likeness[candidates]))
         found = candidates[order][:top_k]
         # A sum of roundings may be a little less than -1 or than what the file says.

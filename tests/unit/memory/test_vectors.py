@@ -14,7 +14,7 @@ FLOATS = st.floats(-1, 1, width=32)
 
 
 def table(*vectors: Vector) -> VectorTable:
-    return VectorTable(b"".join(v.tobytes() for v in vectors), len(vectors[0]))
+    return VectorTable((v.tobytes() for v in vectors), len(vectors), len(vectors[0]))
 
 
 @given(
