@@ -184,7 +184,7 @@ class _Traced:
 
 def warnings_of(agents: Sequence[Agent], environ: Mapping[str, str]) -> list[str]:
     """Variables that are set and that no agent takes anything from."""
-    from devall.models.lookalikes import unread
+    from devall.cli.doctor_variables import unread
 
     used = frozenset[str]().union(*(agent.used for agent in agents))
     names = {agent.choice.provider for agent in agents}

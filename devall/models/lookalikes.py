@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-
-from devall.models.routes import API_KEY, BASE_URL, PROVIDERS, Provider
+from collections.abc import Iterator, Mapping
 
 LOOK_ALIKES: Mapping[str, str] = {
     "OPENAI_API_BASE": "OPENAI_BASE_URL",
@@ -20,15 +18,15 @@ LOOK_ALIKES: Mapping[str, str] = {
     "OPENAI_APIKEY": "OPENAI_API_KEY",
     "OPENAI_KEY": "OPENAI_API_KEY",
     "OPENAI_TOKEN": "OPENAI_API_KEY",
-    "API_BASE": BASE_URL,
-    "API_BASE_URL": BASE_URL,
-    "API_URL": BASE_URL,
-    "BASEURL": BASE_URL,
-    "LLM_BASE_URL": BASE_URL,
-    "MODEL_BASE_URL": BASE_URL,
-    "APIKEY": API_KEY,
-    "API_TOKEN": API_KEY,
-    "LLM_API_KEY": API_KEY,
+    "API_BASE": "BASE_URL",
+    "API_BASE_URL": "BASE_URL",
+    "API_URL": "BASE_URL",
+    "BASEURL": "BASE_URL",
+    "LLM_BASE_URL": "BASE_URL",
+    "MODEL_BASE_URL": "BASE_URL",
+    "APIKEY": "API_KEY",
+    "API_TOKEN": "API_KEY",
+    "LLM_API_KEY": "API_KEY",
     "ANTHROPIC_API_BASE": "ANTHROPIC_BASE_URL",
     "ANTHROPIC_API_URL": "ANTHROPIC_BASE_URL",
     "ANTHROPIC_AUTH_TOKEN": "ANTHROPIC_API_KEY",
@@ -50,40 +48,8 @@ LOOK_ALIKES: Mapping[str, str] = {
 """Names that other programs read, or that one would guess; and the one that is read here."""
 
 
-def unread(
-    environ: Mapping[str, str],
-    used: Collection[str],
-    names: Collection[str],
-    providers: Mapping[str, Provider] = PROVIDERS,
-) -> Iterator[tuple[str, str]]:
-    """Variables that are set and change nothing, and why; never their values.
-
-    Args:
-        environ: The environment, `.env` included.
-        used: Variables that agents or the file take something from.
-        names: Providers of the agents.
-        providers: All providers.
-    """
+def meant(environ: Mapping[str, str], *names: str) -> Iterator[str]:
+    """Variables that are set, where one of these was meant."""
     for name, right in LOOK_ALIKES.items():
-        if environ.get(name) and name not in used:
-            yield name, f"{name} is set, and nothing reads it: {right} is what is read"
-    values = {environ[name] for name in used if name in environ}
-    wanted = [known for provider, known in providers.items() if provider in names]
-    told = set(used)
-    for known in wanted:
-        for group in (known.key_names, known.url_names, known.version_names):
-            for name in group:
-                if environ.get(name) and environ[name] not in values and name not in told:
-                    told.add(name)
-                    yield name, f"{name} is set, and no agent uses it{_since(group, used)}"
-    read = {name for known in wanted for name in known.url_names} | {BASE_URL}
-    for provider, known in providers.items():
-        for name in known.url_names:
-            if environ.get(name) and name not in told | read:
-                told.add(name)
-                yield name, f"{name} is set, and no agent uses provider {provider}"
-
-
-def _since(group: Collection[str], used: Collection[str]) -> str:
-    first = next((name for name in group if name in used), "")
-    return f": {first} comes first" if first else ""
+        if right in names and environ.get(name):
+            yield name

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from devall.core.errors import SetupError
 from devall.models.base import ModelChoice
+from devall.models.lookalikes import meant
 from devall.models.urls import is_http, is_loopback, shown_url
 
 WITHOUT_KEY = "or run with the model that needs no key: `--provider local --model smollm2`"
@@ -76,9 +77,7 @@ PROVIDERS: Mapping[str, Provider] = {
         "https://api.anthropic.com",
         ("ANTHROPIC_API_KEY", API_KEY),
         ("ANTHROPIC_BASE_URL", BASE_URL),
-        # The protocol is of no account: its own is spoken.
-        images=None,
-        kind="anthropic",
+        kind="anthropic",  # the protocol is of no account: its own is spoken
         own_first=True,
         extra="anthropic",
         package="anthropic",
@@ -178,7 +177,7 @@ def route_of(choice: ModelChoice, provider: Provider, environ: Mapping[str, str]
         return route
     check_url(choice, provider, route)
     if not route.key and provider.needs_key and not is_loopback(route.url):
-        raise _missing_key(choice, provider, route.shown)
+        raise _missing_key(choice, provider, route.shown, environ)
     return route
 
 
@@ -251,12 +250,16 @@ def _of_ollama_host(host: str) -> str:
     return f"{parts.scheme}://{name}{f':{port}' if port else ''}{parts.path.rstrip('/') or '/v1'}"
 
 
-def _missing_key(choice: ModelChoice, provider: Provider, url: str) -> SetupError:
+def _missing_key(
+    choice: ModelChoice, provider: Provider, url: str, environ: Mapping[str, str]
+) -> SetupError:
     first, *others = provider.key_names
     also = f" (or {', '.join(others)})" if others else ""
+    alike = next(meant(environ, *provider.key_names), "")
+    told = f"{alike} is set, and is not what is read; " if alike else ""
     return SetupError(
         f"no key for provider {choice.provider} (model {choice.name} at {url}): "
         f"the variable {first} is not set",
-        hint=f"set {first}{also} in the environment or in a .env file beside the workflow, "
+        hint=f"{told}set {first}{also} in the environment or in a .env file beside the workflow, "
         + WITHOUT_KEY,
     )

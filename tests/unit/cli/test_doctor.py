@@ -10,8 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from devall.cli.doctor_variables import unread
 from devall.cli.output_schemas import OUTPUTS, output_schema
-from devall.models.lookalikes import LOOK_ALIKES, unread
+from devall.models.lookalikes import LOOK_ALIKES
 from devall.models.routes import PROVIDERS
 from devall.testing.chat_server import ChatServer, refused_url
 

@@ -149,6 +149,16 @@ def test_a_missing_key_names_the_provider_s_own_variable_first():
     assert "--provider local" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("provider", "name"), [("openai", "OPENAI_KEY"), ("anthropic", "ANTHROPIC_AUTH_TOKEN")]
+)
+def test_a_missing_key_that_stands_under_another_name_is_told_with_it(provider, name):
+    with pytest.raises(SetupError) as caught:
+        route(provider, {name: "sentinel"})
+    assert f"{name} is set, and is not what is read" in caught.value.hint
+    assert "sentinel" not in f"{caught.value} {caught.value.hint}"
+
+
 def test_a_variable_that_holds_no_url_is_named():
     with pytest.raises(SetupError, match="the variable BASE_URL of model m is no"):
         route("openai", {"BASE_URL": "localhost:1", "API_KEY": "k"})
