@@ -29,6 +29,7 @@ DOORS = {
     "dotenv": ["loading/environment.py"],
     "networkx": ["graph/regions.py"],
     "ruamel": ["loading/document.py"],
+    "simpleeval": ["edges/expressions.py"],
     "tenacity": ["agents/retry.py"],
     "structlog": ["telemetry/logs.py"],
     "xllamacpp": ["models/local*.py"],
