@@ -16,8 +16,10 @@ from devall.config.json_path import JsonPath
 
 
 def _as_group(value: object) -> object:
+    """A number may be written as text, and an empty text is the whole match."""
     if isinstance(value, int | str) and not isinstance(value, bool):
-        return value
+        is_number = isinstance(value, str) and value.isascii() and value.isdigit()
+        return int(value) if is_number else value or 0
     raise PydanticCustomError("int_or_text", "a whole number or text is wanted")
 
 
@@ -203,7 +205,19 @@ class JsonPathSplit(SplitBase):
     """A dotted path (`data.items`) or JSONPath (`$.items[*]`) to the array."""
 
 
-Split: TypeAlias = Annotated[MessageSplit | RegexSplit | JsonPathSplit, Field(discriminator="type")]
+def _as_split(value: object) -> object:
+    """A split that says no type is by message, as none at all is."""
+    if isinstance(value, dict):
+        split = cast("dict[str, object]", value)
+        given = {key for key, each in split.items() if each not in (None, "", {})}
+        return split if given else {"type": "message"}
+    return value
+
+
+Split: TypeAlias = Annotated[
+    Annotated[MessageSplit | RegexSplit | JsonPathSplit, Field(discriminator="type")],
+    BeforeValidator(_as_split),
+]
 """How messages become units, by its `type`."""
 
 

@@ -174,13 +174,29 @@ def test_a_fan_out_splits_by_message_if_nothing_else_is_said():
 
 
 def test_a_group_that_the_pattern_does_not_have_is_an_error():
-    for group in (2, "b", "1"):
+    for group in (2, "b", "2", "²"):
         with pytest.raises(ValidationError, match="has no group"):
             edge(
                 process={"type": "regex_extract", "config": {"pattern": "(?P<a>x)", "group": group}}
             )
-    for group in (0, 1, "a"):
+    for group in (0, 1, "a", "1", ""):
         edge(process={"type": "regex_extract", "config": {"pattern": "(?P<a>x)", "group": group}})
+
+
+def test_a_group_may_be_a_number_in_quotes_or_an_empty_text():
+    for written, meant in (("1", 1), ("", 0), ("a", "a"), (None, None)):
+        split = {"type": "regex", "pattern": "(?P<a>x)", "group": written}
+        dynamic = edge(dynamic={"type": "map", "split": split}).dynamic
+        assert dynamic is not None
+        assert isinstance(dynamic.split, RegexSplit)
+        assert dynamic.split.group == meant
+
+
+def test_a_split_without_a_type_is_by_message():
+    for split in (None, {}, {"config": {}}, {"type": None}, {"type": ""}):
+        dynamic = edge(dynamic={"type": "map", "split": split}).dynamic
+        assert dynamic is not None
+        assert dynamic.split.type == "message"
 
 
 def test_a_source_of_tools_may_do_without_config():
