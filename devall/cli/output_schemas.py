@@ -22,7 +22,7 @@ from devall.cli.outputs import (
     ToolsListOutput,
     ValidateOutput,
 )
-from devall.cli.rewriting_outputs import FmtOutput
+from devall.cli.rewriting_outputs import FmtOutput, ImportOutput
 from devall.cli.runs_outputs import (
     RunsAnswerOutput,
     RunsCancelOutput,
@@ -40,6 +40,7 @@ OUTPUTS: dict[str, Any] = {
     "replay": RunOutput,
     "validate": ValidateOutput | RunOutput,
     "fmt": FmtOutput | RunOutput,
+    "import chatdev": ImportOutput | RunOutput,
     "graph": GraphOutput | RunOutput,
     "tools list": ToolsListOutput | RunOutput,
     "tools call": ToolsCallOutput | RunOutput,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from typing_extensions import TypedDict
 
 from devall.cli.outputs import DiagnosticOutput, ErrorOutput, closed
@@ -30,3 +32,32 @@ class FmtOutput(TypedDict):
 
     exit_code: int
     files: list[FormattedOutput]
+
+
+@closed
+class ImportedOutput(TypedDict):
+    """What becomes of one file of ChatDev."""
+
+    file: str
+    verdict: Literal["as it is", "changed", "left", "unreadable"]
+    """`as it is` and `changed`: it runs; `left`: something is to be decided; no YAML."""
+    changes: list[DiagnosticOutput]
+    """What is changed in the copy, and why; lines are those of the file as it is."""
+    left: list[DiagnosticOutput]
+    """What a person has to decide."""
+    notes: list[DiagnosticOutput]
+    """What is read otherwise than by ChatDev and needs no change."""
+    needs: list[str]
+    """What has to be there when it runs, in words."""
+    written: str | None
+    """The copy."""
+
+
+@closed
+class ImportOutput(TypedDict):
+    """Workflows of ChatDev."""
+
+    exit_code: int
+    files: list[ImportedOutput]
+    others: list[str]
+    """YAML files that are no workflows."""

@@ -158,6 +158,19 @@ def where_else(key: str, model: Model, loc: Sequence[str | int]) -> list[str]:
     return list(dict.fromkeys(found))[:2]
 
 
+def is_legal_near(key: str, model: Model, loc: Sequence[str | int]) -> bool:
+    """Whether a key is legal above or below a mapping, at most two steps down.
+
+    Args:
+        key: A key that is not legal in the mapping itself.
+        model: The mapping.
+        loc: Pydantic's location of the key.
+    """
+    above = [found for end in range(len(loc) - 1, 0, -1) if (found := model_at(loc[:end]))]
+    below = [*_children(model), *(inner for each in _children(model) for inner in _children(each))]
+    return any(_has(each, key) for each in (*above, *below) if each is not model)
+
+
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
     """The known words that a mistyped one is like."""
     names = list(known)
