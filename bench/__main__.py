@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bench.durable import SECTIONS as DURABLE
 from bench.figures import SECTIONS, Row
+from bench.memories import SECTIONS as MEMORIES
 from bench.processes import RIVALS, ROOT, environment
 from bench.tools import SECTIONS as TOOLS
 
@@ -82,7 +83,7 @@ def main(words: Sequence[str]) -> int:
         raise SystemExit("bench: the other engines are missing; call bench/setup.sh or make bench")
     chosen = {
         title: section
-        for title, section in (SECTIONS | TOOLS | DURABLE).items()
+        for title, section in (SECTIONS | MEMORIES | TOOLS | DURABLE).items()
         if not words or any(word.lower() in title.lower() for word in words)
     }
     load_before = os.getloadavg()[0]

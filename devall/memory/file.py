@@ -118,19 +118,25 @@ class FileMemory:
         self, index: FileIndex, sought: Vector, top_k: int, threshold: float
     ) -> Sequence[Memory] | None:
         """What is nearest; None where something has changed that must be looked at first."""
-        if self._fresh is None or self._fresh[1] != index.version:
-            return None
-        if self._fresh[0] != self._seen() or index.dimensions not in {0, len(sought)}:
-            return None
-        return self._nearest(index, sought, top_k, threshold)
+        with index.unchanging():
+            if self._fresh is None or self._fresh[1] != index.version:
+                return None
+            if self._fresh[0] != self._seen() or index.dimensions not in {0, len(sought)}:
+                return None
+            return self._best(index, sought, top_k, threshold)
 
     def _nearest(
         self, index: FileIndex, sought: Vector, top_k: int, threshold: float
     ) -> Sequence[Memory]:
         with index.unchanging():
-            table, numbers = self._vectors(index, len(sought))
-            rows = table.nearest(sought, top_k, threshold)
-            found = [index.passage(numbers[row]) for row in rows]
+            return self._best(index, sought, top_k, threshold)
+
+    def _best(
+        self, index: FileIndex, sought: Vector, top_k: int, threshold: float
+    ) -> Sequence[Memory]:
+        table, numbers = self._vectors(index, len(sought))
+        rows = table.nearest(sought, top_k, threshold)
+        found = [index.passage(numbers[row]) for row in rows]
         return [Memory(passage.whole, path) for path, passage in found]
 
     def _vectors(self, index: FileIndex, dimensions: int) -> tuple[VectorTable, Sequence[int]]:
