@@ -51,6 +51,6 @@ def check(
         found += check_params(shape)
         found += check_tools(shape, functions)
         if has_files:
-            found += check_skills(shape)
+            found += check_skills(shape, functions)
             found += check_schemas(shape)
     return found

@@ -185,6 +185,25 @@ def check_tools(shape: Shape, functions: FunctionNames) -> Iterator[Diagnostic]:
                     )
 
 
+def tool_names(config: AgentConfig, functions: FunctionNames) -> set[str] | None:
+    """The names that an agent's tools have for its model; None = they are not all known here."""
+    found: set[str] = set()
+    for source in config.tooling:
+        if not isinstance(source, FunctionSource):
+            return None
+        prefix = prefix_of(source)
+        for tool in source.config.tools:
+            names = _names(tool.name, functions)
+            if not names:
+                return None
+            found.update(
+                f"{prefix}_{name}" if prefix else name
+                for name in names
+                if _is_offered(name, source)
+            )
+    return found
+
+
 def _check_function(
     shape: Shape, functions: FunctionNames, kind: Kind, name: str, path: Path, subject: str
 ) -> Iterator[Diagnostic]:

@@ -213,3 +213,15 @@ def test_skills_without_enabled_are_doubtful(project: Path):
     ]
     assert checked(project, "{enabled: false}") == []
     assert checked(project, "{enabled: true, allow: [{name: pdf}]}") == []
+
+
+def test_allowed_tools_that_are_none_of_the_agents_are_doubtful(project: Path):
+    skill(project, WHOLE.replace("---\nDo", "allowed-tools: Read, Bash(git:*)\n---\nDo"))
+    tooling = "tooling: {type: function, config: {tools: [{name: save_file}]}}"
+    [found] = checked(project, f"{{enabled: true}}, {tooling}")
+    assert (found.code, found.severity) == ("skill-tools", "warning")
+    assert "`allowed-tools` are Read, Bash(git:*)" in found.message
+    assert found.hint == "its tools are: save_file"
+    assert checked(project, "{enabled: true}") == []
+    skill(project, WHOLE.replace("---\nDo", "allowed-tools: save_*\n---\nDo"))
+    assert checked(project, f"{{enabled: true}}, {tooling}") == []
