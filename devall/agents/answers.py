@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NoReturn
 
 from devall.agents.thinking import Ask
 from devall.core.errors import BadModelResponse
+from devall.core.fences import fenced_block
 from devall.core.messages import JsonValue, Message, assistant, user
 from devall.loading.answer_schemas import validator_of
 
 REPAIRS = 2
 """How often the model is asked again."""
 
-_FENCED = re.compile(r"```[A-Za-z0-9]*\s*\n(.*?)```", re.DOTALL)
 _SHOWN_PROBLEMS = 5
 
 
@@ -74,10 +73,10 @@ class AnswerSchema:
         try:
             value = _parsed(text)
         except ValueError as error:
-            found = _FENCED.search(text)
+            found = fenced_block(text)
             if found is None:
                 return text, [f"no valid JSON: {error}"]
-            text = found[1].strip()
+            text = found.strip()
             try:
                 value = _parsed(text)
             except ValueError as inner:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from devall.config.expressions import CONSTANTS, DATA, TEXT, parse_expression
+from devall.core.fences import fenced_block
 from devall.core.messages import JsonValue
 
 MOST_WORK = 200_000
@@ -24,7 +25,6 @@ _CHARACTERS = 1_000
 """Characters of a text that count as one piece of work."""
 _LONGEST = 100_000
 """Characters or items of what `+` puts together."""
-_FENCED = re.compile(r"```[A-Za-z0-9]*\s*\n(.*?)```", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})(e[+-]?\d{1,3})?", re.IGNORECASE)
 _WORDS: Mapping[type[Any], str] = {
     type(None): "null",
@@ -221,8 +221,8 @@ def _member(value: JsonValue, key: JsonValue) -> JsonValue:
 
 def _json_of(text: str) -> JsonValue:
     """The JSON that a text is, or that its first fenced block is; null where neither is."""
-    fenced = _FENCED.search(text)
-    for each in (text, fenced[1]) if fenced else (text,):
+    fenced = fenced_block(text)
+    for each in (text,) if fenced is None else (text, fenced):
         try:
             return json.loads(each)
         except (ValueError, RecursionError):
