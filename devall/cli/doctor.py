@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from devall.cli import options as parsing
 from devall.cli.doctor_agents import Agent, Tried, agents_of, tried, warnings_of
 from devall.cli.doctor_checks import Check, checks
+from devall.cli.doctor_variables import misnamed
 from devall.cli.failures import Reporter, to_line
 from devall.cli.inputs import gather_variables, load, logs_folder, nodes_of
 from devall.cli.interruption import Interruption
@@ -107,7 +108,7 @@ def _conclude(options: DoctorOptions, loaded: LoadedWorkflow | None, redactor: R
 def _examined(options: DoctorOptions, loaded: LoadedWorkflow | None) -> Examination:
     logs = logs_folder(options.logs_dir)
     if loaded is None:
-        warnings = warnings_of((), environment_here(options.env_file).values)
+        warnings = misnamed(environment_here(options.env_file).values)
         return Examination(None, (), None, warnings, list(checks(logs, None)))
     from devall.nodes.crew import Overrides
 
@@ -149,6 +150,8 @@ def _agent_lines(agent: Agent) -> Iterator[str]:
     if route.url:
         yield f"  endpoint  {route.shown}  ({sources['base_url']})"
         yield f"  key       {agent.key_variable or ('given' if route.key else 'none')}  ({sources['api_key']})"
+    if route.version:
+        yield f"  version   {route.version}  ({sources['api_version']})"
     yield from _error_lines(agent.error)
 
 

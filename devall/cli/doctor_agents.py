@@ -35,7 +35,8 @@ class Agent:
     error: DevallError | None
     """Why its model cannot be had."""
     sources: Mapping[str, str]
-    """Of `provider`, `name`, `base_url` and `api_key`: where the value came from, in words."""
+    """Of `provider`, `name`, `base_url`, `api_key` and `api_version`: where the value came from,
+    in words."""
     used: frozenset[str]
     """Variables that something was taken from."""
     key_variable: str | None
@@ -62,6 +63,9 @@ class Agent:
                 "variable": self.key_variable,
                 "source": self.sources["api_key"],
             },
+            "api_version": {"value": self.route.version, "source": self.sources["api_version"]}
+            if self.route.version
+            else None,
             "protocol": self.choice.protocol,
             "error": error_object(self.error),
         }
@@ -121,6 +125,7 @@ def _looked_at(
         "name": "--model" if choice.name != written.name else traced.at("name"),
         "base_url": traced.of_route(route.url_source, "the provider's own"),
         "api_key": traced.of_route(route.key_source, "none is given"),
+        "api_version": traced.of_route(route.version_source, "where nothing else is said"),
     }
     if not route.url:
         sources["base_url"] = "none" if error else "in this process"
@@ -147,15 +152,15 @@ class _Traced:
         self._index = index
         self.used: set[str] = set()
 
-    def at(self, key: str) -> str:
+    def at(self, *keys: str) -> str:
         """The place of a key in the file, and the variables that stand there."""
-        position = self._graph.locate(("nodes", self._index, "config", key))
+        position = self._graph.locate(("nodes", self._index, "config", *keys))
         place = f"{position.file}:{position.line}" if position.line else position.file
-        return ", ".join((place, *(self._told(name) for name in self.variables(key))))
+        return ", ".join((place, *(self._told(name) for name in self.variables(*keys))))
 
-    def variables(self, key: str) -> list[str]:
+    def variables(self, *keys: str) -> list[str]:
         """The variables in the value of a key."""
-        position = self._graph.locate(("nodes", self._index, "config", key))
+        position = self._graph.locate(("nodes", self._index, "config", *keys))
         text = self._loaded.texts.get(str(self._graph.file.resolve()), "")
         lines = text.splitlines()
         if not 0 < position.line <= len(lines):
@@ -169,6 +174,10 @@ class _Traced:
         """A source of a route in words."""
         if source in {"base_url", "api_key"}:
             return self.at(source)
+        if source == "api_version":
+            return self.at("params", source)
+        if source == "api-version":
+            return "the endpoint's URL"
         if not source:
             return otherwise
         self.used.add(source)
@@ -188,7 +197,7 @@ def warnings_of(agents: Sequence[Agent], environ: Mapping[str, str]) -> list[str
 
     used = frozenset[str]().union(*(agent.used for agent in agents))
     names = {agent.choice.provider for agent in agents}
-    return [text for _, text in unread(environ, used, names)]
+    return list(unread(environ, used, names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ class AgentOutput(TypedDict):
     endpoint: ValueOutput
     """null: in this process."""
     key: KeyOutput
+    api_version: ValueOutput | None
+    """null: the provider has no versions."""
     protocol: str
     error: ErrorOutput | None
     """Why its model cannot be had."""

@@ -13,8 +13,8 @@ def unread(
     used: Collection[str],
     names: Collection[str],
     providers: Mapping[str, Provider] = PROVIDERS,
-) -> Iterator[tuple[str, str]]:
-    """Variables that are set and change nothing, and why; never their values.
+) -> Iterator[str]:
+    """What to say of variables that are set and change nothing; never their values.
 
     Args:
         environ: The environment, `.env` included.
@@ -22,9 +22,7 @@ def unread(
         names: Providers of the agents.
         providers: All providers.
     """
-    for name, right in LOOK_ALIKES.items():
-        if environ.get(name) and name not in used:
-            yield name, f"{name} is set, and nothing reads it: {right} is what is read"
+    yield from misnamed({n: value for n, value in environ.items() if n not in used})
     values = {environ[name] for name in used if name in environ}
     wanted = [known for provider, known in providers.items() if provider in names]
     told = set(used)
@@ -33,13 +31,22 @@ def unread(
             for name in group:
                 if environ.get(name) and environ[name] not in values and name not in told:
                     told.add(name)
-                    yield name, f"{name} is set, and no agent uses it{_since(group, used)}"
+                    yield f"{name} is set, and no agent uses it{_since(group, used)}"
     read = {name for known in wanted for name in known.url_names} | {BASE_URL}
     for provider, known in providers.items():
         for name in known.url_names:
             if environ.get(name) and name not in told | read:
                 told.add(name)
-                yield name, f"{name} is set, and no agent uses provider {provider}"
+                yield f"{name} is set, and no agent uses provider {provider}"
+
+
+def misnamed(environ: Mapping[str, str]) -> list[str]:
+    """What to say of variables that are set under a name that nothing reads."""
+    return [
+        f"{name} is set, and nothing reads it: {right} is what is read"
+        for name, right in LOOK_ALIKES.items()
+        if environ.get(name)
+    ]
 
 
 def _since(group: Collection[str], used: Collection[str]) -> str:

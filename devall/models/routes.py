@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from devall.core.errors import SetupError
 from devall.models.base import ModelChoice
@@ -148,6 +148,8 @@ class Route:
     version: str = ""
     """Of the API, for providers that have versions."""
     version_source: str = ""
+    """What it came from: `api-version` (of the URL), `api_version` (of the node), a variable's
+    name, or empty: it is ours."""
 
     @property
     def shown(self) -> str:
@@ -194,11 +196,7 @@ def find_route(choice: ModelChoice, provider: Provider, environ: Mapping[str, st
             known = {n: value for n, value in known.items() if n not in {API_KEY, BASE_URL}}
     url, url_source = _first("base_url", choice.base_url, provider.url_names, known)
     key, key_source = _first("api_key", choice.api_key, provider.key_names, known)
-    version, version_source = _first(
-        "api_version", choice.api_version, provider.version_names, environ
-    )
-    if provider.version_names and not version:
-        version = AZURE_VERSION
+    version, version_source = _version(choice, provider, url, environ)
     if url_source == "OLLAMA_HOST":
         url = _of_ollama_host(url)
     return Route(url or provider.base_url, url_source, key, key_source, version, version_source)
@@ -236,6 +234,18 @@ def _first(
         if value := environ.get(name):
             return value, name
     return "", ""
+
+
+def _version(
+    choice: ModelChoice, provider: Provider, url: str, environ: Mapping[str, str]
+) -> tuple[str, str]:
+    """The version of the API, and what it came from: the URL's query stands before all else."""
+    if not provider.version_names:
+        return "", ""
+    if in_url := dict(parse_qsl(urlsplit(url).query)).get("api-version"):
+        return in_url, "api-version"
+    found = _first("api_version", choice.api_version, provider.version_names, environ)
+    return found if found[0] else (AZURE_VERSION, "")
 
 
 def _of_ollama_host(host: str) -> str:

@@ -186,6 +186,30 @@ def test_a_variable_that_the_file_names_is_used(devall, write):
     assert told(devall("doctor", file, "--json", env=env, code=0))["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("more", "environ", "version", "source"),
+    [
+        ({}, {}, "2024-10-21", "where nothing else is said"),
+        ({}, {"OPENAI_API_VERSION": "v1"}, "v1", "OPENAI_API_VERSION of the environment"),
+        ({"params": '{api_version: "v2"}'}, {}, "v2", "w.yaml:11"),
+    ],
+)
+def test_the_version_of_azure_is_told_and_its_variable_is_used(
+    devall, write, more, environ, version, source
+):
+    config = {"provider": "azure", "name": "d", "base_url": "https://x", **more}
+    env = {"AZURE_OPENAI_API_KEY": "k", **environ}
+    found = told(devall("doctor", write("w.yaml", workflow(**config)), "--json", env=env, code=0))
+    assert found["agents"][0]["api_version"] == {"value": version, "source": source}
+    assert found["warnings"] == []
+
+
+def test_without_a_file_only_names_that_nothing_reads_are_warned_of(devall, workspace):
+    env = {"ANTHROPIC_BASE_URL": "https://x", "CLAUDE_API_KEY": SENTINEL}
+    [warning] = told(devall("doctor", "--json", env=env, code=0))["warnings"]
+    assert warning.startswith("CLAUDE_API_KEY is set")
+
+
 def test_keys_of_other_providers_are_nobody_s_mistake():
     environ = {"API_KEY": "a", "ANTHROPIC_API_KEY": "b", "GEMINI_API_KEY": "c"}
     assert list(unread(environ, {"API_KEY"}, {"openai"})) == []
