@@ -187,7 +187,7 @@ class _Traced:
         """A variable of the file, and where its value came from."""
         origin = self._loaded.origins.get(name)
         if origin is None:
-            return f"${{{name}}} is not set"
+            return f"${{{name}}} is not set: its default"
         return f"${{{name}}} of {_ORIGINS.get(origin, origin)}"
 
 

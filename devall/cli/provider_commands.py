@@ -56,7 +56,7 @@ def providers(env_file: EnvFile = None, as_json: AsJson = False, debug: Debug = 
 
 def doctor(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A workflow to look at as well.")
+        Path | None, typer.Argument(metavar="FILE", help="A workflow to look at as well.")
     ] = None,
     connect: Annotated[
         bool, typer.Option("--connect", help="Try each endpoint with the cheapest call.")

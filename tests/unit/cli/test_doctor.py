@@ -110,7 +110,10 @@ def test_values_of_the_file_are_told_with_their_line_and_their_variables(devall,
     found = told(devall("doctor", write("w.yaml", text), "--json", code=0))
     [agent] = found["agents"]
     assert agent["model"] == {"value": "big", "source": "w.yaml:10, ${M} of the file's `vars`"}
-    assert agent["endpoint"] == {"value": "https://x/v1", "source": "w.yaml:11, ${U} is not set"}
+    assert agent["endpoint"] == {
+        "value": "https://x/v1",
+        "source": "w.yaml:11, ${U} is not set: its default",
+    }
     assert agent["key"] == {
         "is_set": True,
         "variable": "MY_KEY",
