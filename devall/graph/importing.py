@@ -47,6 +47,7 @@ class File:
     """What is written."""
     target: Path | None = None
     """Where it is written; None = nowhere."""
+    _parsed: Document | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +69,9 @@ class File:
     @property
     def now(self) -> Document:
         """The document as it will be."""
-        return parse_document(self.text, self.name)
+        if self._parsed is None or self._parsed.text != self.text:
+            self._parsed = parse_document(self.text, self.name)
+        return self._parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +226,9 @@ def _look(files: Mapping[Path, File], around: Surroundings) -> None:
         file.left += file.imported.doubts
         file.left += _unknown_providers(file, around.providers)
         file.left.sort(key=lambda each: each.position)
-        file.needs = list(dict.fromkeys([*file.needs, *_servers(file.now)]))
+        file.needs = list(
+            dict.fromkeys([*file.needs, *_servers(file.now), *_interpreters(file.now)])
+        )
 
 
 def _load(
@@ -288,9 +293,14 @@ def _walk(graph: LoadedGraph) -> Iterator[LoadedGraph]:
 
 def _agents(document: Document) -> Iterator[tuple[Steps, Any]]:
     """The configs of a document's agents, and where they stand."""
+    return _configs(document, "agent")
+
+
+def _configs(document: Document, kind: str) -> Iterator[tuple[Steps, Any]]:
+    """The configs of nodes of a kind."""
     for graph in _graphs(document.root):
         for index, node in enumerate(_items(value_at(document.root, (*graph, "nodes")))):
-            if _get(node, "type") == "agent":
+            if _get(node, "type") == kind:
                 yield (*graph, "nodes", index, "config"), _get(node, "config")
 
 
@@ -323,8 +333,21 @@ def _servers(document: Document) -> Iterator[str]:
             if _get(source, "type") == "mcp_remote" and isinstance(server, str):
                 yield f"the MCP server {_without_secrets(server)}"
             elif _get(source, "type") == "mcp_local" and isinstance(command, str):
-                is_missing = "$" not in command and shutil.which(command) is None
-                yield f"the command {command}{', which is not here' if is_missing else ''}"
+                yield f"the command {_command(command)}"
+
+
+def _interpreters(document: Document) -> Iterator[str]:
+    """What runs the code of a document's python nodes, where that is named."""
+    for _, config in _configs(document, "python"):
+        interpreter = _get(config, "interpreter")
+        if isinstance(interpreter, str) and interpreter:
+            yield f"the interpreter {_command(interpreter)}"
+
+
+def _command(written: str) -> str:
+    """A command, and whether it is missing."""
+    is_missing = "$" not in written and shutil.which(written) is None
+    return f"{written}, which is not here" if is_missing else written
 
 
 def _without_secrets(url: str) -> str:

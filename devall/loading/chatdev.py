@@ -22,17 +22,10 @@ from devall.loading.document import Document, parse_document
 from devall.loading.environment import is_secret_name
 from devall.loading.places import Path
 from devall.loading.rewriting import Rewriting, keys_at
+from devall.loading.yaml_1_1 import BOOLS, is_date, is_octal, old_number
 
 FREE = "x-"
 _ROUNDS = 6
-_BOOLS = {
-    **dict.fromkeys(("yes", "Yes", "YES", "on", "On", "ON"), "true"),
-    **dict.fromkeys(("no", "No", "NO", "off", "Off", "OFF"), "false"),
-}
-_OCTAL = re.compile(r"([-+]?)0([0-7_]*[1-7][0-7_]*)")
-_GROUPED = re.compile(r"[-+]?[1-9][0-9_]*_[0-9_]*")
-_SIXTIES = re.compile(r"([-+]?)([1-9][0-9]*)((?::[0-5]?[0-9])+)")
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].*)?")
 _EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
 _LABELS = frozenset({"description"})
 """Keys that are for people, wherever they stand."""
@@ -264,7 +257,7 @@ class _Rules:
 
     def _yes_or_no(self, path: Path) -> bool:
         written = self.rewriting.plain(path)
-        word = _BOOLS.get(written or "")
+        word = BOOLS.get(written or "")
         if word is None:
             return False
         why = "ChatDev reads YAML 1.1, where it is a boolean; it is text here"
@@ -273,7 +266,7 @@ class _Rules:
 
     def _number(self, path: Path) -> bool:
         written = self.rewriting.plain(path) or ""
-        number = _number_of_old(written)
+        number = old_number(written)
         if number is None:
             return False
         why = "so ChatDev reads it: YAML 1.1 has octal numbers, sixties and `_` in numbers"
@@ -311,7 +304,7 @@ class _Rules:
                 self._words(each, (*path, index))
         elif isinstance(value, int) and not isinstance(value, bool) and path not in self._texts:
             written = self.rewriting.plain(path) or ""
-            if _OCTAL.fullmatch(written) and int(written) == value:
+            if is_octal(written) and int(written) == value:
                 self._number(path)
         elif isinstance(value, str) and (written := self.rewriting.plain(path)) is not None:
             self._word(path, written)
@@ -320,14 +313,14 @@ class _Rules:
         is_sent = "params" in path[:-1]
         if is_sent and (self._yes_or_no(path) or self._number(path)):
             return
-        if path[0] == "vars" and written in _BOOLS:
+        if path[0] == "vars" and written in BOOLS:
             self._doubt(
                 "yaml-1.1",
-                f"`{written}` is {_BOOLS[written]} to ChatDev and text here",
+                f"`{written}` is {BOOLS[written]} to ChatDev and text here",
                 path,
-                f'write `{_BOOLS[written]}`, or `"{written}"` for the word',
+                f'write `{BOOLS[written]}`, or `"{written}"` for the word',
             )
-        elif _DATE.fullmatch(written):
+        elif is_date(written):
             position = self.document.place.find(path).position(self.document.name)
             message = f"`{written}` is text here; YAML 1.1 has dates"
             self.notes.append(Diagnostic("yaml-1.1", message, position, "", "warning"))
@@ -374,20 +367,6 @@ class _Rules:
                 message = f"node {_get(node, 'id')}: `dynamic` on a node means nothing"
                 hint = "put it on those edges into the node whose messages are to be split"
                 self._doubt("misplaced-dynamic", message, at, hint)
-
-
-def _number_of_old(written: str) -> int | None:
-    """The whole number that a word is in YAML 1.1 and is not here."""
-    if found := _OCTAL.fullmatch(written):
-        return int(found[1] + found[2].replace("_", ""), 8)
-    if _GROUPED.fullmatch(written):
-        return int(written.replace("_", ""))
-    if found := _SIXTIES.fullmatch(written):
-        total = int(found[2])
-        for digits in found[3][1:].split(":"):
-            total = total * 60 + int(digits)
-        return -total if found[1] == "-" else total
-    return None
 
 
 def _members(value: Any) -> dict[str, Any]:

@@ -84,6 +84,16 @@ def test_what_it_needs_is_told_without_secrets(devall, put):
     assert "abc" not in done.stdout
 
 
+def test_an_interpreter_of_another_machine_is_needed(devall, put):
+    put(
+        "w.yaml",
+        "graph:\n  start: A\n  nodes:\n    - id: A\n      type: python\n"
+        "      config: {interpreter: .venv\\Scripts\\python.exe, timeout_seconds: 60}\n",
+    )
+    done = devall("import", "chatdev", "w.yaml", code=0)
+    assert "the interpreter .venv\\Scripts\\python.exe, which is not here" in done.stdout
+
+
 def test_what_is_left_to_decide_ends_with_1_and_quotes_the_file_as_it_is(devall, put):
     put(
         "w.yaml",
