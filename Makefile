@@ -12,7 +12,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 FOREIGN := .venv/foreign/.installed
 
-.PHONY: help demo demo-local test test-foreign foreign check lint types layers coverage bench format constraints setup clean distclean
+.PHONY: help demo demo-local test test-foreign foreign check lint types layers coverage bench format reference constraints setup clean distclean
 
 help: ## What there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ bench: $(INSTALLED) .venv/bench/.installed ## Benchmarks beside other engines; w
 format: $(INSTALLED) ## Put the code into form
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
+
+reference: $(INSTALLED) ## Write docs/reference.md from the docstrings of the format's models
+	@$(BIN)/python scripts/reference.py
 
 setup: $(INSTALLED) ## Only the set-up
 
