@@ -13,6 +13,7 @@ from devall.core.events import (
     HumanAsked,
     LoopLeft,
     LoopRound,
+    MemoryIndexed,
     ModelCallDelayed,
     ModelCallFailed,
     ModelCallStarted,
@@ -85,6 +86,10 @@ class Teller:
             case HumanAsked():
                 asked = f"{self._say(event.node)}: asks a human: {self._say(event.question)}"
                 return Line("question", asked, is_passing=True)
+            case MemoryIndexed():
+                what = f"{event.done} of {count(event.files, 'file')} read"
+                passages = count(event.passages, "passage")
+                return Line("quiet", f"memory {self._say(event.store)}: {what}, {passages}")
             case Warned():
                 node = f"{self._say(event.node)}: " if event.node else ""
                 return Line("warning", f"{node}{self._say(event.message)} [{event.code}]")

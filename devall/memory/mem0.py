@@ -168,8 +168,7 @@ def mem0_memory(name: str, config: Mem0StoreConfig, environ: Mapping[str, str]) 
 
 def _errors() -> tuple[type[Exception], ...]:
     library: Any = importlib.import_module("mem0.exceptions")
-    transport: Any = importlib.import_module("httpx")
-    return library.MemoryError, transport.HTTPError, ValueError
+    return library.MemoryError, ValueError
 
 
 def _translated(error: Exception) -> ModelError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,9 +95,6 @@ class Memories:
 
         here = Path.cwd()
 
-        def tell(done: int, files: int, passages: int) -> None:
-            self.emit(MemoryIndexed(store=config.name, done=done, files=files, passages=passages))
-
         return memory_store(
             config,
             folder=here,
@@ -104,8 +102,21 @@ class Memories:
             embedding=lambda block: self._embedding(config.name, block),
             files=self.workspace,
             environ=os.environ if self.environment is None else self.environment,
-            tell=tell,
+            tell=self._teller(config.name),
         )
+
+    def _teller(self, store: str) -> Callable[[int, int, int], None]:
+        """Tells of files that are read: the first ones, the last ones, and once a second."""
+        told = 0.0
+
+        def tell(done: int, files: int, passages: int) -> None:
+            nonlocal told
+            now = time.monotonic()
+            if done == files or now - told >= 1:
+                told = now
+                self.emit(MemoryIndexed(store=store, done=done, files=files, passages=passages))
+
+        return tell
 
     def _embedding(self, store: str, config: EmbeddingConfig | None) -> EmbeddingModel:
         if config is not None and config.provider == "openai":

@@ -10,6 +10,7 @@ from devall.core.events import (
     HumanAsked,
     LoopLeft,
     LoopRound,
+    MemoryIndexed,
     ModelCallFailed,
     ModelCallStarted,
     NodeFailed,
@@ -42,6 +43,10 @@ def told(*events: Event) -> list[str]:
     [
         (RunStarted(run_id="r", workflow="w.yaml", nodes=("A",)), "run r: w.yaml, 1 node"),
         (ModelCallStarted(**CALL), "A: gpt is asked"),
+        (
+            MemoryIndexed(store="notes", done=64, files=103, passages=1200),
+            "memory notes: 64 of 103 files read, 1,200 passages",
+        ),
         (
             NodeFinished(node="A", visit=1, seconds=1.24, outputs=(assistant("one\n\ntwo"),)),
             "A: done in 1.2 s: one two",

@@ -49,6 +49,10 @@ VALUES = {
     "text": "t",
     "unit": 1,
     "units": 3,
+    "store": "notes",
+    "done": 64,
+    "files": 103,
+    "passages": 200,
 }
 
 
