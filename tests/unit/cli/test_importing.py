@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,11 @@ def test_help_fits_into_80_columns_and_has_examples(devall, arguments):
     done = devall(*arguments, env={"COLUMNS": "80"}, code=0)
     assert "  devall import" in done.stdout.partition("Example")[2]
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_example_of_the_page_is_what_comes_out(devall, put):
+    page = Path(__file__).parents[3] / "docs" / "chatdev.md"
+    before, after = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    put("w.yaml", before)
+    devall("import", "chatdev", "w.yaml", "--write", code=0)
+    assert Path("w.devall.yaml").read_text() == after
