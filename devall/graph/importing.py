@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from devall.core.diagnostics import Diagnostic, Position
@@ -24,6 +24,7 @@ from devall.loading.places import Path as Steps
 from devall.loading.references import Found, find_file, shown
 from devall.loading.reports import finished
 from devall.loading.rewriting import Rewriting
+from devall.loading.values import graph_paths, items, member
 
 SUFFIX = ".devall.yaml"
 """What the changed copy of a file is called beside it."""
@@ -135,11 +136,11 @@ def import_project(place: Path, around: Surroundings) -> Project:
 
 def references(document: Document) -> Iterator[tuple[Steps, str]]:
     """The files that a document includes: where each name stands, and the name."""
-    for graph in _graphs(document.root):
-        for index, node in enumerate(_items(value_at(document.root, (*graph, "nodes")))):
-            config = _get(node, "config")
-            path = _get(_get(config, "config"), "path")
-            if _get(config, "type") == "file" and isinstance(path, str) and "$" not in path:
+    for graph in graph_paths(document.root):
+        for index, node in enumerate(items(value_at(document.root, (*graph, "nodes")))):
+            config = member(node, "config")
+            path = member(member(config, "config"), "path")
+            if member(config, "type") == "file" and isinstance(path, str) and "$" not in path:
                 yield (*graph, "nodes", index, "config", "config", "path"), path
 
 
@@ -269,6 +270,8 @@ def _original(file: File, found: Diagnostic) -> Diagnostic:
     is_behind = old != new and old.endswith(new[at.column - 1 :])
     column = at.column - (len(new) - len(old) if is_behind else 0)
     moved = replace(found, position=Position(file.name, number, column))
+    if old == new and found.quoted:
+        return moved  # its line is quoted without the secrets that are known
     return finished([moved], [file.document], ())[0]
 
 
@@ -298,17 +301,17 @@ def _agents(document: Document) -> Iterator[tuple[Steps, Any]]:
 
 def _configs(document: Document, kind: str) -> Iterator[tuple[Steps, Any]]:
     """The configs of nodes of a kind."""
-    for graph in _graphs(document.root):
-        for index, node in enumerate(_items(value_at(document.root, (*graph, "nodes")))):
-            if _get(node, "type") == kind:
-                yield (*graph, "nodes", index, "config"), _get(node, "config")
+    for graph in graph_paths(document.root):
+        for index, node in enumerate(items(value_at(document.root, (*graph, "nodes")))):
+            if member(node, "type") == kind:
+                yield (*graph, "nodes", index, "config"), member(node, "config")
 
 
 def _unknown_providers(file: File, known: Collection[str]) -> Iterator[Diagnostic]:
     document = file.now
     found: list[Diagnostic] = []
     for steps, config in _agents(document):
-        provider = _get(config, "provider")
+        provider = member(config, "provider")
         if not isinstance(provider, str) or not provider or "$" in provider or provider in known:
             continue
         near = nearest(provider, known)
@@ -326,20 +329,20 @@ def _unknown_providers(file: File, known: Collection[str]) -> Iterator[Diagnosti
 def _servers(document: Document) -> Iterator[str]:
     """The MCP servers that a document's agents use."""
     for _, config in _agents(document):
-        tooling = _get(config, "tooling")
-        for source in _items(tooling) if isinstance(tooling, list) else [tooling]:
-            block = _get(source, "config") or source
-            server, command = _get(block, "server"), _get(block, "command")
-            if _get(source, "type") == "mcp_remote" and isinstance(server, str):
+        tooling = member(config, "tooling")
+        for source in items(tooling) if isinstance(tooling, list) else [tooling]:
+            block = member(source, "config") or source
+            server, command = member(block, "server"), member(block, "command")
+            if member(source, "type") == "mcp_remote" and isinstance(server, str):
                 yield f"the MCP server {_without_secrets(server)}"
-            elif _get(source, "type") == "mcp_local" and isinstance(command, str):
+            elif member(source, "type") == "mcp_local" and isinstance(command, str):
                 yield f"the command {_command(command)}"
 
 
 def _interpreters(document: Document) -> Iterator[str]:
     """What runs the code of a document's python nodes, where that is named."""
     for _, config in _configs(document, "python"):
-        interpreter = _get(config, "interpreter")
+        interpreter = member(config, "interpreter")
         if isinstance(interpreter, str) and interpreter:
             yield f"the interpreter {_command(interpreter)}"
 
@@ -358,17 +361,8 @@ def _without_secrets(url: str) -> str:
     )
 
 
-def _graphs(root: JsonValue) -> Iterator[Steps]:
-    waiting: list[Steps] = [("graph",)]
-    for path in waiting:  # it grows
-        yield path
-        for index, node in enumerate(_items(value_at(root, (*path, "nodes")))):
-            if _get(node, "type") == "subgraph" and _get(_get(node, "config"), "type") == "config":
-                waiting.append((*path, "nodes", index, "config", "config"))
-
-
 def _is_workflow(document: Document) -> bool:
-    return isinstance(_get(document.root, "graph"), dict)
+    return isinstance(member(document.root, "graph"), dict)
 
 
 def _yaml_files(folder: Path) -> list[Path]:
@@ -382,11 +376,3 @@ def _yaml_files(folder: Path) -> list[Path]:
         if not path.name.endswith(SUFFIX)
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-
-
-def _get(value: Any, key: str) -> Any:
-    return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
-
-
-def _items(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from devall.loading.document import Document, parse_document
 from devall.loading.environment import is_secret_name
 from devall.loading.places import Path
 from devall.loading.rewriting import Rewriting, keys_at
+from devall.loading.values import graph_paths, items, member, members
 from devall.loading.yaml_1_1 import BOOLS, is_date, is_octal, old_number
 
 FREE = "x-"
@@ -140,7 +141,7 @@ class _Rules:
             return
         self._wrong()
         self._words(root, ())
-        for path in self._graphs():
+        for path in graph_paths(root):
             self._start(path)
             self._dynamic(path)
 
@@ -185,19 +186,6 @@ class _Rules:
                 self.changes.append(Diagnostic("duplicate-key", message, second, why, "warning"))
         return bool(self.rewriting)
 
-    def _graphs(self) -> Iterator[Path]:
-        """The paths of all graphs in the document."""
-        waiting: list[Path] = [("graph",)]
-        for path in waiting:  # it grows
-            if isinstance(value_at(self.document.root, path), dict):
-                yield path
-            for index, node in enumerate(_items(value_at(self.document.root, (*path, "nodes")))):
-                if (
-                    _get(node, "type") == "subgraph"
-                    and _get(_get(node, "config"), "type") == "config"
-                ):
-                    waiting.append((*path, "nodes", index, "config", "config"))
-
     def _wrong(self) -> None:
         """What the format refuses and means one thing only."""
         try:
@@ -222,7 +210,7 @@ class _Rules:
             done = self.rewriting.replace(path, f"[{json.dumps(value, ensure_ascii=False)}]")
             why = "ChatDev takes one text for a list of one"
             self._changed(done, "wrong-type", f"`{path[-1]}` is a list of one now", path, why)
-        elif kind == "union_tag_invalid" and _get(value, "type") == "mcp":
+        elif kind == "union_tag_invalid" and member(value, "type") == "mcp":
             self._mcp(path, value)
 
     def _unknown(self, loc: tuple[str | int, ...], path: Path, value: JsonValue) -> None:
@@ -233,7 +221,7 @@ class _Rules:
         if model is None:
             return
         near = keys.nearest(key, keys.legal_keys(model))
-        is_meant = any(_get(around, each) is None for each in near)
+        is_meant = any(member(around, each) is None for each in near)
         is_misplaced = keys.is_legal_near(key, model, loc) and not self._is_said(key, path)
         if value not in _EMPTY and key not in _LABELS and (is_meant or is_misplaced):
             return  # the loader says which key, or which place
@@ -248,12 +236,12 @@ class _Rules:
     def _is_said(self, key: str, path: Path) -> bool:
         """Whether a key also stands near by, where it may mean something."""
         above = (value_at(self.document.root, path[:end]) for end in range(len(path) - 2, 0, -1))
-        if any(_get(each, key) not in _EMPTY for each in above):
+        if any(member(each, key) not in _EMPTY for each in above):
             return True
-        own = _members(value_at(self.document.root, path[:-1]))
+        own = members(value_at(self.document.root, path[:-1]))
         inner = [each for name, each in own.items() if name != key]
-        deeper = [below for each in inner for below in _members(each).values()]
-        return any(_get(each, key) not in _EMPTY for each in (*inner, *deeper))
+        deeper = [below for each in inner for below in members(each).values()]
+        return any(member(each, key) not in _EMPTY for each in (*inner, *deeper))
 
     def _yes_or_no(self, path: Path) -> bool:
         written = self.rewriting.plain(path)
@@ -286,8 +274,8 @@ class _Rules:
         self._changed(done, "wrong-type", f"{said} is in quotes now", path, why)
 
     def _mcp(self, path: Path, value: JsonValue) -> None:
-        block = _get(value, "config") or value
-        kinds = [kind for key, kind in _MCP.items() if isinstance(_get(block, key), str)]
+        block = member(value, "config") or value
+        kinds = [kind for key, kind in _MCP.items() if isinstance(member(block, key), str)]
         if len(kinds) == 1:
             done = self.rewriting.replace((*path, "type"), kinds[0])
             why = "it names a server" if kinds[0] == "mcp_remote" else "it names a command"
@@ -296,11 +284,11 @@ class _Rules:
     def _words(self, value: JsonValue, path: Path) -> None:
         """Words and numbers that YAML 1.1 reads otherwise, where the format takes any value."""
         if isinstance(value, dict):
-            for key, each in _members(value).items():
+            for key, each in members(value).items():
                 if not key.startswith(FREE):
                     self._words(each, (*path, key))
         elif isinstance(value, list):
-            for index, each in enumerate(_items(value)):
+            for index, each in enumerate(items(value)):
                 self._words(each, (*path, index))
         elif isinstance(value, int) and not isinstance(value, bool) and path not in self._texts:
             written = self.rewriting.plain(path) or ""
@@ -328,10 +316,10 @@ class _Rules:
     def _start(self, path: Path) -> None:
         """A graph without a start, where one node alone has nothing before it."""
         graph = value_at(self.document.root, path)
-        if _get(graph, "start") not in _EMPTY or _get(graph, "is_majority_voting") is True:
+        if member(graph, "start") not in _EMPTY or member(graph, "is_majority_voting") is True:
             return
-        targets = [_get(edge, "to") for edge in _items(_get(graph, "edges"))]
-        ids = [_get(node, "id") for node in _items(_get(graph, "nodes"))]
+        targets = [member(edge, "to") for edge in items(member(graph, "edges"))]
+        ids = [member(node, "id") for node in items(member(graph, "nodes"))]
         first = [each for each in ids if isinstance(each, str) and each not in targets]
         if len(first) == 1 and "start" not in cast("dict[str, JsonValue]", graph):
             done = self.rewriting.put(path, "start", first[0])
@@ -341,18 +329,19 @@ class _Rules:
     def _dynamic(self, path: Path) -> None:
         """A `dynamic` on a node, which belongs on the edge into it."""
         graph = value_at(self.document.root, path)
-        edges = _items(_get(graph, "edges"))
-        for index, node in enumerate(_items(_get(graph, "nodes"))):
-            wanted = _get(node, "dynamic")
+        edges = items(member(graph, "edges"))
+        for index, node in enumerate(items(member(graph, "nodes"))):
+            wanted = member(node, "dynamic")
             if wanted in _EMPTY:
                 continue
             at = (*path, "nodes", index, "dynamic")
             ways = [
                 (number, edge)
                 for number, edge in enumerate(edges)
-                if _get(edge, "to") == _get(node, "id") and _get(edge, "carry_data") is not False
+                if member(edge, "to") == member(node, "id")
+                and member(edge, "carry_data") is not False
             ]
-            if any(_get(edge, "dynamic") not in _EMPTY for _, edge in ways):
+            if any(member(edge, "dynamic") not in _EMPTY for _, edge in ways):
                 why = "edges into the node say how it runs; on a node it means nothing"
                 done = self.rewriting.rename(at, FREE)
                 self._changed(done, "misplaced-dynamic", "`dynamic` is `x-dynamic` now", at, why)
@@ -360,22 +349,10 @@ class _Rules:
                 number, edge = ways[0]
                 if self.rewriting.put((*path, "edges", number), "dynamic", wanted):
                     done = self.rewriting.rename(at, FREE)
-                    said = f"`dynamic` stands on the edge from `{_get(edge, 'from')}` now"
+                    said = f"`dynamic` stands on the edge from `{member(edge, 'from')}` now"
                     why = "on a node it means nothing, and this edge alone brings it something"
                     self._changed(done, "misplaced-dynamic", said, at, why)
             else:
-                message = f"node {_get(node, 'id')}: `dynamic` on a node means nothing"
+                message = f"node {member(node, 'id')}: `dynamic` on a node means nothing"
                 hint = "put it on those edges into the node whose messages are to be split"
                 self._doubt("misplaced-dynamic", message, at, hint)
-
-
-def _members(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _get(value: Any, key: str) -> Any:
-    return _members(value).get(key)
-
-
-def _items(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -123,6 +123,18 @@ def test_unset_variables_unknown_functions_and_providers_are_left_to_decide(deva
     assert codes == ["unknown-provider", "unknown-function"]
 
 
+def test_secrets_of_a_file_are_not_quoted(devall, put):
+    put(
+        "w.yaml",
+        "graph:\n  start: A\n  nodes:\n    - id: A\n      type: agent\n      config:\n"
+        "        provider: openai\n        name: m\n        api_key: sk-918273645\n"
+        "        rol: the key is sk-918273645\n        nam: {api_key: sk-918273645, skip_memory: 1}\n",
+    )
+    done = devall("import", "chatdev", "w.yaml", code=1)
+    assert "rol: the key is ***" in done.stdout
+    assert "918273645" not in done.stdout + done.stderr
+
+
 def test_functions_are_looked_for_where_it_is_said(devall, put):
     put(
         "w.yaml",

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devall.loading.chatdev import Imported, import_document
-from devall.loading.document import parse_document
+from devall.loading.document import parse_document, read_document
 from devall.loading.loader import load_text
 
 
@@ -217,3 +220,46 @@ def test_what_cannot_be_read_stays(text: str):
 def test_an_anchor_that_is_used_twice_is_changed_once():
     text = agent("skills: &s {enabled: yes}\n", "x-more: *s\n").replace("      x-more: *s\n", "")
     assert "enabled: true" in imported(text).text
+
+
+PROJECT = Path(__file__).parents[3]
+
+
+def test_workflows_of_our_own_stay_as_they_are():
+    files = [
+        *(PROJECT / "yaml_instance").rglob("*.yaml"),
+        *(PROJECT / "tests" / "conformance").rglob("workflow.yaml"),
+    ]
+    assert len(files) > 50
+    for file in files:
+        document = read_document(file, file.name)
+        found = import_document(document)
+        assert (found.text, found.changes) == (document.text, ()), file
+
+
+def test_broken_files_are_changed_once_or_not_at_all():
+    for file in (PROJECT / "tests" / "errors").rglob("*.yaml"):
+        found = import_document(read_document(file, file.name))
+        assert imported(found.text).changes == (), file
+        assert len(found.origins) == found.text.count("\n") + 1
+
+
+KEYS = st.sampled_from(
+    ["id", "type", "config", "start", "dynamic", "params", "role", "rol", "name", "args", "env"]
+)
+WORDS = st.sampled_from(
+    ["yes", "'no'", "010", "1_0", "mcp", "agent", "literal", "A", "", "null", "5", "2026-01-02"]
+)
+NODE = st.lists(st.tuples(KEYS, WORDS), max_size=6)
+
+
+@given(st.lists(NODE, max_size=3), st.lists(st.tuples(KEYS, WORDS), max_size=3))
+def test_whatever_a_file_says_it_is_done_after_one_time(
+    nodes: list[list[tuple[str, str]]], others: list[tuple[str, str]]
+):
+    text = "graph:\n" + "".join(f"  {key}: {word}\n" for key, word in others) + "  nodes:\n"
+    for node in nodes:
+        text += "    - x-node: 1\n" + "".join(f"      {key}: {word}\n" for key, word in node)
+    found = imported(text)
+    assert imported(found.text).changes == ()
+    assert len(found.origins) == found.text.count("\n") + 1
