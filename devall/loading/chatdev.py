@@ -298,6 +298,8 @@ class _Rules:
             self._word(path, written)
 
     def _word(self, path: Path, written: str) -> None:
+        if path[-1] == "condition" and self._yes_or_no(path):
+            return
         is_sent = "params" in path[:-1]
         if is_sent and (self._yes_or_no(path) or self._number(path)):
             return

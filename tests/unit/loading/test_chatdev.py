@@ -112,6 +112,15 @@ def test_a_node_of_another_kind_has_no_place_for_the_key():
     assert len(found.changes) == 3
 
 
+def test_a_condition_may_be_a_boolean_of_the_old_yaml():
+    text = (
+        "graph:\n  start: A\n  nodes: [{id: A, type: passthrough}, {id: B, type: passthrough}]\n"
+        "  edges:\n    - {from: A, to: B, condition: yes}\n    - {from: A, to: B, condition: 'no'}\n"
+    )
+    found = imported(text)
+    assert found.text == text.replace("yes", "true")
+
+
 def test_secrets_are_not_repeated():
     found = imported(agent("api_key: 918273645\n"))
     assert 'api_key: "918273645"' in found.text

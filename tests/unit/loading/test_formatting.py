@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -13,11 +13,7 @@ from devall.loading.document import parse_document, read_document
 from devall.loading.formatting import format_yaml
 
 PROJECT = Path(__file__).parents[3]
-FILES = [
-    *sorted((PROJECT / "yaml_instance").rglob("*.yaml")),
-    *sorted((PROJECT / "tests" / "conformance").rglob("*.yaml")),
-    *sorted((PROJECT / "tests" / "errors").rglob("*.yaml")),
-]
+FOLDERS = ("yaml_instance", "tests/conformance", "tests/errors")
 
 
 def formatted(text: str) -> str:
@@ -41,8 +37,11 @@ def check(text: str) -> str:
     return new
 
 
-def test_every_file_keeps_its_values_and_lines_and_is_done_after_one_time():
-    for file in FILES:
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_file_keeps_its_values_and_lines_and_is_done_after_one_time(folder: str):
+    files = sorted((PROJECT / folder).rglob("*.yaml"))
+    assert files
+    for file in files:
         document = read_document(file, file.name)
         if document.is_readable:
             assert lines(check(document.text)) == lines(document.text), file
@@ -105,6 +104,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(st.text("abc", min_size=1, max_size=3), VALUES, min_size=1),
     st.sampled_from([(2, 2, 0), (2, 4, 2), (4, 6, 3), (3, 3, 0)]),
