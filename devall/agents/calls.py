@@ -146,10 +146,16 @@ class Calls:
 
         request = {"name": call.name, "arguments": call.arguments}
         self._announce(call)
-        repeats = self.tools is None or self._may_repeat(call)
-        message = from_json(
-            await scope.step("tool", name, request, effect, None if repeats else in_doubt)
-        )
+        if text := self.refusal(call, self.offered.get(call.name)):
+            # No step: it follows from the conversation, and nothing is done.
+            is_replayed = False
+            refused = ToolResult((TextPart(text),), is_error=True)
+            message = from_json(self._to_json(call, refused))
+        else:
+            repeats = self.tools is None or self._may_repeat(call)
+            message = from_json(
+                await scope.step("tool", name, request, effect, None if repeats else in_doubt)
+            )
         scope.emit(
             ToolCallFinished(
                 path=scope.path,
@@ -200,8 +206,6 @@ class Calls:
     async def _result(self, call: ToolCall) -> ToolResult:
         if self.tools is None or not self.offered:
             text = f"there is no tool {call.name}: no tools are offered now, answer without one"
-            return ToolResult((TextPart(text),), is_error=True)
-        if text := self.refusal(call, self.offered.get(call.name)):
             return ToolResult((TextPart(text),), is_error=True)
         await self.tools.ready()
         return await self.tools.call(call, self.scope)
