@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import os
 import re
 import shlex
@@ -39,6 +40,7 @@ from ruamel.yaml import YAML
 
 import devall
 from devall.cli.main import app, call
+from devall.config.schema import json_schema
 from devall.graph.draw import mermaid
 from devall.testing.chat_server import ChatServer
 from devall.testing.scripted_model import ScriptedModels
@@ -360,3 +362,49 @@ async def test_the_agent_on_tools_is_told_what_the_page_says(workspace, monkeypa
     assert told[1].startswith("Error: ")
     assert "may be called 5 times" in told[5]
     assert told[6] == "1"
+
+
+def test_the_index_has_every_page(project):
+    links = set(re.findall(r"\]\((\w+\.md)\)", PAGES["docs/README.md"]))
+    assert {p.name for p in (project / "docs").glob("*.md")} - {"README.md"} == links
+
+
+def test_the_page_on_python_names_every_option_and_every_field_of_a_result():
+    words = set(re.findall(r"`(\w+)`", PAGES["docs/python.md"]))
+    assert {*inspect.signature(devall.run).parameters} - {"workflow"} - words == set()
+    shown = {name for name in dir(devall.RunResult) if not name.startswith("_")}
+    assert shown - {"outcome", "workflow", "to_json"} - words == set()
+
+
+def test_the_page_on_nodes_has_every_kind_and_the_keys_of_all():
+    heads = re.findall(r"^## (.+)$", PAGES["docs/nodes.md"], re.MULTILINE)
+    definitions = json_schema()["$defs"]
+    kinds = {d["properties"]["type"]["const"] for n, d in definitions.items() if n.endswith("Node")}
+    assert {kind for head in heads for kind in head.split(", ")} == kinds
+    words = set(re.findall(r"`(\w+)`", PAGES["docs/nodes.md"]))
+    ignored = {"config", "dynamic", "description"}
+    assert {*definitions["PassthroughNode"]["properties"]} - ignored - words == set()
+
+
+def test_the_page_on_edges_has_every_key_and_condition():
+    words = set(re.findall(r"`(\w+)`", PAGES["docs/edges.md"]))
+    edge = json_schema()["$defs"]["Edge"]["properties"]
+    assert {*edge} - {"description"} - words == set()
+    kinds = {
+        d["properties"]["type"].get("const")
+        for n, d in json_schema()["$defs"].items()
+        if n.endswith("Condition")
+    }
+    assert [kind for kind in kinds if f"type: {kind}" not in PAGES["docs/edges.md"]] == []
+
+
+def test_the_page_on_memory_has_every_store_and_key():
+    words = set(re.findall(r"\w+", PAGES["docs/memory.md"]))
+    definitions = json_schema()["$defs"]
+    names = [n for n in definitions if n.endswith(("Store", "StoreConfig"))]
+    keys = {key for n in [*names, "MemoryAttachment"] for key in definitions[n]["properties"]}
+    kinds = {
+        d["properties"]["type"]["const"] for n, d in definitions.items() if n.endswith("Store")
+    }
+    assert keys - {"org_id", "project_id", "config"} - words == set()
+    assert kinds - words == set()
