@@ -98,7 +98,8 @@ class MemoryAttachment(ConfigModel):
     name: Text
     """Name of a store in `graph.memory`."""
     retrieve_stage: OneOrMany[Stage] | None = None
-    """When it is looked into; absent = at every stage that there is."""
+    """When it is looked into: before the answer (`gen`, as where it is absent; `pre_gen_thinking` is
+    the same), or before the second look (`post_gen_thinking`); at `finished` nothing is read."""
     top_k: Count = 3
     """How many items are looked up."""
     similarity_threshold: float = -1
