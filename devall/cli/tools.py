@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from devall.workspace import Workspace
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
     """The options that commands about a workflow's tools share, as they were written."""

@@ -259,7 +259,9 @@ async def test_each_model_call_is_announced_with_an_estimate_of_its_tokens(playe
     assert [400 < tokens < 700 for tokens in read] == [True, True]
     assert read[0] < read[1]
     assert {estimate.usage.output_tokens for estimate in scope.estimates} == {30}
-    assert {(estimate.provider, estimate.model) for estimate in scope.estimates} == {("openai", "m")}
+    assert {(estimate.provider, estimate.model) for estimate in scope.estimates} == {
+        ("openai", "m")
+    }
 
 
 async def test_a_limit_reached_within_a_batch_keeps_what_was_done(played, new_scope):
