@@ -7,30 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from ruamel.yaml import YAML
-
-from devall.cli.main import app
 
 GOOD = "graph: {start: A, nodes: [{id: A, type: literal, config: {content: TEXT}}], edges: []}\n"
 WRONG = "graph: {start: A, nodes: [{id: A, type: literal, colour: red}], edges: []}\n"
-
-
-def commands() -> dict[str, set[str]]:
-    """Every command by its full name, and its options."""
-    found: dict[str, set[str]] = {}
-    stack = [("", typer.main.get_command(app))]
-    while stack:
-        name, each = stack.pop()
-        inner = getattr(each, "commands", None)
-        if inner is None:
-            found[name] = {option for parameter in each.params for option in parameter.opts}
-        else:
-            stack += [(f"{name} {key}".strip(), value) for key, value in inner.items()]
-    return found
-
-
-COMMANDS = commands()
 
 
 def document(project: Path) -> str:
@@ -39,28 +19,6 @@ def document(project: Path) -> str:
 
 def yaml_of(text: str):
     return YAML(typ="safe", pure=True).load(text)
-
-
-def calls(project: Path) -> list[str]:
-    """Every call of devall in the page, in the action's examples and in the jobs for GitLab."""
-    text = document(project)
-    spans = re.findall(r"`(devall [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    lines = re.findall(r"^ *(?:- )?(devall [a-z].*)$", text, re.MULTILINE)
-    action = [f"devall {each}" for each in re.findall(r"command: (.*)$", text, re.MULTILINE)]
-    return [each.partition(" # ")[0] for each in (*spans, *lines, *action)]
-
-
-def test_every_command_and_option_that_the_page_names_is_there(project: Path):
-    found = calls(project)
-    assert len(found) > 15
-    unknown = []
-    for call in found:
-        words = call.replace("devall ", "", 1).split()
-        name = next((n for n in (" ".join(words[:2]), words[0]) if n in COMMANDS), "")
-        options = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
-        if not name or not options <= COMMANDS[name]:
-            unknown.append(call)
-    assert unknown == []
 
 
 def test_every_exit_code_is_explained(project: Path):
@@ -77,12 +35,6 @@ def test_every_block_of_yaml_parses_and_the_jobs_are_those_of_the_file(project: 
     for name, job in gitlab.items():
         assert name.startswith(".") or job["extends"] == ".devall"
         assert name.startswith(".") or all(isinstance(line, str) for line in job["script"])
-
-
-def test_every_link_of_the_page_leads_somewhere(project: Path):
-    targets = re.findall(r"\]\(([^)#]+)\)", document(project))
-    assert targets
-    assert [t for t in targets if not (project / "docs" / t).exists()] == []
 
 
 def test_the_action_uses_what_it_declares_and_uploads_nothing(project: Path):

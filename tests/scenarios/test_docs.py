@@ -256,8 +256,11 @@ def test_every_command_that_a_page_names_is_there_with_its_options(page):
     text = PAGES[page]
     prose = FENCE.sub("", text)
     lines = "\n".join(b.text for b in blocks_of(page)).splitlines()
-    calls = [*re.findall(r"`(devall [^`]+)`", prose)]
+    calls: list[str] = re.findall(r"`(devall [^`]+)`", prose)
     calls += [m[1] for line in lines if (m := re.match(r"[\s$-]*(devall [a-z].*)", line))]
+    # As the examples of action.yml have them.
+    inputs = (re.match(r"\s*command: ((?:run|test|validate) .*)", line) for line in lines)
+    calls += [f"devall {found[1]}" for found in inputs if found]
     unknown = []
     for line in calls:
         words = shlex.split(line.partition(" #")[0].partition(" > ")[0])[1:]
