@@ -12,7 +12,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 FOREIGN := .venv/foreign/.installed
 
-.PHONY: help demo demo-local test test-foreign foreign check lint types layers coverage bench format reference constraints setup clean distclean
+.PHONY: help demo demo-local examples test test-foreign foreign check lint types layers coverage bench format reference constraints setup clean distclean
 
 help: ## What there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: $(INSTALLED) ## A poet draws a number from an MCP server over HTTP, a crit
 
 demo-local: $(INSTALLED) ## The same with the MCP server as a child process over stdio
 	@$(BIN)/python scripts/demo.py stdio
+
+examples: $(INSTALLED) ## The workflows of yaml_instance/ that the embedded model can do, in two minutes
+	@$(BIN)/python scripts/examples.py $(ARGS)
 
 test: $(INSTALLED) $(FOREIGN) ## All tests (make test ARGS="-k loop")
 	@$(BIN)/python -m pytest -n auto $(ARGS)

@@ -417,6 +417,183 @@ async def test_blender_builder_goes_on_until_the_judge_accepts_the_picture(
     }
 
 
+def heard(server: ChatServer, model: str, call: int = 0) -> str:
+    """All that a model was told by others than its role, as one text."""
+    return "\n".join(text for role, text in said(server, model, call) if role != "system")
+
+
+async def test_demo_edge_transform_gives_the_picker_names_without_reasons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = "Five:\n- Solara: of the sun\n2. **Day's Eye**: an old word"
+    _, server = await example(
+        "demo_edge_transform",
+        {"Namer": [names], "Picker": ["Both.\nName: Solara"]},
+        "A lamp",
+        monkeypatch,
+    )
+    assert heard(server, "Picker") == "Solara\nDay's Eye"
+
+
+async def test_demo_sub_graph_path_reviews_the_text_under_each_aim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, server = await example(
+        "demo_sub_graph_path",
+        {
+            "Style/Reviewer": ["all of style"],
+            "Style/Sifter": ["style"],
+            "Facts/Reviewer": ["all of facts"],
+            "Facts/Sifter": ["facts"],
+            "Editor": ["Done."],
+        },
+        "Rome in a day",
+        monkeypatch,
+        variables={"LANGUAGE": "Latin"},
+    )
+    for part, aim in (("Style", "short sentences"), ("Facts", "need a source")):
+        assert aim in heard(server, f"{part}/Reviewer")
+        assert "Rome in a day" in heard(server, f"{part}/Reviewer")
+        assert "in Latin" in said(server, f"{part}/Sifter")[0][1]
+    for text in ("Rome in a day", "style", "facts"):
+        assert text in heard(server, "Editor")
+    assert "all of" not in heard(server, "Editor")
+
+
+async def test_code_review_shows_the_lead_the_diff_and_every_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def finding(text: str) -> str:
+        found = {"file": "a.py", "line": 1, "severity": "minor", "text": text}
+        return json.dumps({"findings": [found]})
+
+    verdict = {"verdict": "approve", "summary": "Fine.", "findings": []}
+    result, server = await example(
+        "code_review",
+        {
+            "Bugs": [finding("a bug")],
+            "Security": [finding("a hole")],
+            "Tests": [finding("no test")],
+            "Lead": [json.dumps(verdict)],
+        },
+        "+++ b/a.py",
+        monkeypatch,
+    )
+    assert json.loads(result.answer or "") == verdict
+    for text in ("+++ b/a.py", "a bug", "a hole", "no test"):
+        assert text in heard(server, "Lead")
+    assert all("+++ b/a.py" in heard(server, model) for model in server.calls)
+
+
+async def test_software_team_gives_the_programmer_the_design_and_then_the_tests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passing = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self): pass\n"
+    save = {"name": "save_file", "arguments": {"path": "test_solution.py", "content": passing}}
+    _, server = await example(
+        "software_team",
+        {
+            "Architect": ["double(n)"],
+            "Tester": [{"tool_calls": [save]}, "test_it: nothing"],
+            "Programmer": ["Saved."],
+            "Reporter": ["It doubles."],
+        },
+        "A function that doubles",
+        monkeypatch,
+    )
+    assert heard(server, "Programmer") == "double(n)\ntest_it: nothing"
+
+
+async def test_deep_research_tells_the_author_the_question_and_what_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chapter = {"title": "Summary", "level": 1, "content": "Nothing is known."}
+    result, server = await example(
+        "deep_research",
+        {
+            "Planner": [json.dumps({"parts": ["trees"]})],
+            "Researcher": ["Nothing was found."],
+            "Author": [
+                {"tool_calls": [{"name": "report_create_chapter", "arguments": chapter}]},
+                "Summary",
+            ],
+            "Editor": ["Nothing to change."],
+        },
+        "How do cities cool themselves?",
+        monkeypatch,
+    )
+    assert result.answer == "# Summary\n\nNothing is known.\n"
+    assert heard(server, "Researcher") == "trees"
+    assert "How do cities cool themselves?" in heard(server, "Author")
+    assert "Nothing was found." in heard(server, "Author")
+
+
+@pytest.mark.parametrize(
+    ("desk", "node"), [("billing", "Billing"), ("technical", "Technical"), ("orders", "Orders")]
+)
+async def test_support_desk_gives_the_mail_to_the_desk_that_it_is_for(
+    monkeypatch: pytest.MonkeyPatch, desk: str, node: str
+) -> None:
+    route = {"desk": desk, "anger": 7, "refund": 100, "language": "English"}
+    result, server = await example(
+        "support_desk",
+        {"Router": [json.dumps(route)], node: ["Yes."], "Answer": ["Yes, gladly."]},
+        "Can I pay later?",
+        monkeypatch,
+    )
+    assert result.answer == "Yes, gladly."
+    assert heard(server, node) == "Can I pay later?"
+    assert heard(server, "Answer") == "Yes."
+
+
+async def test_triage_issue_goes_on_with_the_humans_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    triage = {
+        "kind": "bug",
+        "priority": "urgent",
+        "labels": ["api"],
+        "summary": "All data is gone",
+        "missing": [],
+    }
+    result, _ = await example(
+        "triage_issue",
+        {"Triage": [json.dumps(triage)]},
+        "All data is gone",
+        monkeypatch,
+        answers={"Duty": "Ida takes it."},
+    )
+    assert result.answer == "Ida takes it."
+
+
+async def test_translate_text_joins_five_paragraphs_in_two_layers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result, server = await example(
+        "translate_text",
+        {"Translator": list("ABCDE"), "Joiner": ["A-D", "E", "A-E"]},
+        "one\n\ntwo\n\n\nthree\n\nfour\n\nfive\n",
+        monkeypatch,
+        variables={"LANGUAGE": "French"},
+    )
+    assert result.answer
+    asked = [heard(server, "Translator", call) for call in range(5)]
+    assert sorted(asked) == ["five", "four", "one", "three", "two"]
+    assert sorted(len(said(server, "Joiner", call)) for call in range(3)) == [2, 3, 5]
+
+
+async def test_write_article_reminds_the_critic_of_the_brief_in_every_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, server = await example(
+        "write_article",
+        {"Writer": ["one", "two"], "Critic": ["1. dull", "ACCEPTED"], "Editor": ["two!"]},
+        "Why cities plant trees",
+        monkeypatch,
+    )
+    assert heard(server, "Critic", 0) == "Why cities plant trees\none"
+    assert heard(server, "Critic", 1) == "Why cities plant trees\ntwo"
+    assert heard(server, "Editor") == "two"
+
+
 def cases() -> Iterator[str]:
     """The workflows of all cases beside this file."""
     for case in Path(__file__).parent.glob("*/case.yaml"):
