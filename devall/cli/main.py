@@ -121,15 +121,6 @@ models_app = typer.Typer(
     epilog=MODELS_EXAMPLES,
     rich_markup_mode=None,
 )
-app.add_typer(models_app, name="models")
-app.add_typer(tools_app, name="tools")
-app.add_typer(mcp_app, name="mcp")
-add_kept_commands(app)
-add_history_commands(app)
-add_test_commands(app)
-add_provider_commands(app)
-add_rewriting_commands(app)
-app.add_typer(runs_app, name="runs")
 
 
 def _print_version(value: bool) -> None:
@@ -238,6 +229,12 @@ def run(
     )
 
 
+# After `run`: the help lists commands in the order in which they are added.
+add_kept_commands(app)
+add_history_commands(app)
+add_test_commands(app)
+
+
 @app.command(epilog=VALIDATE_EXAMPLES)
 def validate(
     files: Files,
@@ -325,6 +322,14 @@ def schema(
     from devall.cli import schema as command
 
     return command.execute(output, debug=debug)
+
+
+add_rewriting_commands(app)
+add_provider_commands(app)
+app.add_typer(runs_app, name="runs")
+app.add_typer(tools_app, name="tools")
+app.add_typer(mcp_app, name="mcp")
+app.add_typer(models_app, name="models")
 
 
 @models_app.command("pull")
