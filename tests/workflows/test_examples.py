@@ -182,16 +182,16 @@ async def test_demo_context_reset_keeps_the_brief_until_there_is_a_new_one(
         "demo_context_reset",
         {
             "Copywriter": ["We mend bikes.", "We mend your bike today.", "We lend bikes."],
-            "Editor": ["We mend [whose?] bikes.", "FINE We mend your bike today.", "FINE We lend."],
+            "Editor": ["We REFINE [whose?] bikes.", "**FINE** We mend it.", "FINE: we lend."],
         },
         "A leaflet",
         monkeypatch,
-        answers={"Client": ["A poster: we lend bikes", "OK"]},
+        answers={"Client": ["A poster: we lend bikes", "ok."]},
     )
     assert result.answer == "We lend bikes."
     seen = [said(server, "Copywriter", call)[1:] for call in range(3)]
     assert seen[0] == [("user", "A leaflet")]
-    assert seen[1] == [("user", "A leaflet"), ("user", "We mend [whose?] bikes.")]
+    assert seen[1] == [("user", "A leaflet"), ("user", "We REFINE [whose?] bikes.")]
     assert seen[2] == [("user", "A poster: we lend bikes")]
 
 
