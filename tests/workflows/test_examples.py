@@ -181,18 +181,24 @@ async def test_demo_context_reset_keeps_the_brief_until_there_is_a_new_one(
     result, server = await example(
         "demo_context_reset",
         {
-            "Copywriter": ["We mend bikes.", "We mend your bike today.", "We lend bikes."],
-            "Editor": ["We REFINE [whose?] bikes.", "**FINE** We mend it.", "FINE: we lend."],
+            "Copywriter": [
+                "We mend bikes.",
+                "We mend your bike today.",
+                "Bikes.",
+                "We lend bikes.",
+            ],
+            "Editor": ["We REFINE [whose?] bikes.", "**FINE** Mend it.", "[what?] Bikes.", "FINE"],
         },
         "A leaflet",
         monkeypatch,
         answers={"Client": ["A poster: we lend bikes", "ok."]},
     )
     assert result.answer == "We lend bikes."
-    seen = [said(server, "Copywriter", call)[1:] for call in range(3)]
+    seen = [said(server, "Copywriter", call)[1:] for call in range(4)]
     assert seen[0] == [("user", "A leaflet")]
     assert seen[1] == [("user", "A leaflet"), ("user", "We REFINE [whose?] bikes.")]
     assert seen[2] == [("user", "A poster: we lend bikes")]
+    assert seen[3] == [("user", "A poster: we lend bikes"), ("user", "[what?] Bikes.")]
 
 
 async def test_demo_blackboard_shows_each_agent_what_the_others_wrote(
