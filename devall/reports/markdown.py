@@ -74,9 +74,10 @@ def escaped(text: str) -> str:
 
 def fenced(text: str) -> list[str]:
     """The lines of a block that shows the text as it stands, whatever it holds."""
+    text = _CONTROL.sub("", text.replace("\r\n", "\n")).rstrip("\n")
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return [f"{fence}text", _CONTROL.sub("", text.replace("\r\n", "\n")).rstrip("\n"), fence]
+    return [f"{fence}text", text, fence]
 
 
 def _document(report: RunReport, answer: str | None) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -54,6 +54,7 @@ def test_no_text_means_anything_to_markdown(text: str):
 
 
 @given(st.text(st.sampled_from("`~\n \r<a#")))
+@example("``\r`")
 def test_a_block_ends_only_where_its_text_does(text: str):
     html = rendered("\n".join([*fenced(text), "", "*end*"]))
     assert html.count("<code") == 1
