@@ -28,6 +28,14 @@ PATIENCE = 3.0
 settings.register_profile("devall", deadline=None, print_blob=True)
 settings.load_profile("devall")
 
+# A job in the background ignores these, and so would every process that a test starts.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
+
 if sys.platform == "linux":
     # Orphans become children of the test process, so that the guard sees grandchildren too.
     PR_SET_CHILD_SUBREAPER = 36
