@@ -9,57 +9,36 @@ from typing import TYPE_CHECKING
 
 from devall.cli import options as parsing
 from devall.cli.conclusion import Conclusion
-from devall.cli.failures import Reporter
 from devall.cli.inputs import gather_answers, logs_folder, nodes_of
-from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.kept import KeptOptions, take_up
 from devall.cli.stage import Stage
 from devall.cli.streams import write_note
 
 if TYPE_CHECKING:
+    from devall.cli.reports import Reports
     from devall.runs.kept import KeptRun
     from devall.telemetry.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(KeptOptions):
     """The options of `devall replay`, as they were written."""
 
-    run_id: str
     live: Sequence[str] = ()
     changes: Sequence[str] = ()
-    answers: Sequence[str] = ()
-    answers_file: Path | None = None
-    logs_dir: Path | None = None
-    reports: Sequence[str] = ()
-    max_usd: float | None = None
-    max_seconds: float | None = None
-    as_json: bool = False
-    quiet: bool = False
-    debug: bool = False
 
 
 def execute(options: ReplayOptions) -> int:
     """Replay the run and print its answer; the exit code."""
-    reporter = Reporter(options.as_json, options.debug)
-    return reporter.guard(lambda: _find_and_replay(options))
-
-
-def _find_and_replay(options: ReplayOptions) -> int:
-    from devall.app import redactor_of
     from devall.runs.kept import KeptRun
 
-    reports = Reports(parse_targets(options.reports, KINDS))
-    with reports.of_failure(options.run_id):
+    def find() -> KeptRun:
         changes = parsing.parse_changes(options.changes)
-        kept = KeptRun.recorded(options.run_id, logs_folder(options.logs_dir), changes)
-    redactor = redactor_of(kept.loaded)
-    reporter = Reporter(options.as_json, options.debug, kept.row.workflow, redactor)
+        return KeptRun.recorded(options.run_id, logs_folder(options.logs_dir), changes)
 
-    def work() -> int:
-        with reports.of_failure(kept.row.workflow, redactor):
-            return _replay(options, kept, reports)
-
-    return reporter.guard(work)
+    return take_up(
+        options, find, lambda kept, redactor, reports: _replay(options, kept, redactor, reports)
+    )
 
 
 def show_difference(recorded: Path, replayed: Path, redactor: Redactor) -> None:
@@ -76,10 +55,9 @@ def show_difference(recorded: Path, replayed: Path, redactor: Redactor) -> None:
         write_note(redactor.text(f"  {line}"))
 
 
-def _replay(options: ReplayOptions, kept: KeptRun, reports: Reports) -> int:
-    from devall.app import redactor_of, replay
+def _replay(options: ReplayOptions, kept: KeptRun, redactor: Redactor, reports: Reports) -> int:
+    from devall.app import replay
 
-    redactor = redactor_of(kept.loaded)
     names = [*nodes_of(kept.loaded, "human"), *nodes_of(kept.loaded, "agent")]
     answers = gather_answers(options.answers_file, options.answers, names)
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)

@@ -17,77 +17,56 @@ from devall.cli.inputs import (
     logs_folder,
     nodes_of,
 )
-from devall.cli.reports import KINDS, Reports, parse_targets
+from devall.cli.kept import KeptOptions, take_up
 from devall.cli.stage import Stage
 from devall.cli.streams import write_answer, write_note
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 
 if TYPE_CHECKING:
+    from devall.cli.reports import Reports
     from devall.runs.kept import KeptRun
+    from devall.telemetry.redaction import Redactor
 
 IN_DOUBT: tuple[Literal["retry"], Literal["fail"], Literal["ask"]] = ("retry", "fail", "ask")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeOptions:
+class ResumeOptions(KeptOptions):
     """The options of `devall resume`, as they were written."""
 
-    run_id: str
-    answers: Sequence[str] = ()
-    answers_file: Path | None = None
     again: Sequence[str] = ()
     in_doubt: str | None = None
     variables: Sequence[str] = ()
     vars_file: Path | None = None
     env_file: Path | None = None
-    logs_dir: Path | None = None
-    reports: Sequence[str] = ()
-    max_usd: float | None = None
-    max_seconds: float | None = None
-    as_json: bool = False
-    quiet: bool = False
-    debug: bool = False
 
 
 def execute(options: ResumeOptions) -> int:
     """Go on with the run and print its answer; the exit code."""
-    reporter = Reporter(options.as_json, options.debug)
-    return reporter.guard(lambda: _find_and_resume(options))
-
-
-def _find_and_resume(options: ResumeOptions) -> int:
-    from devall.app import redactor_of
     from devall.runs.kept import KeptRun
 
-    reports = Reports(parse_targets(options.reports, KINDS))
-    with reports.of_failure(options.run_id):
-        in_doubt = parsing.one_of(options.in_doubt, IN_DOUBT, "--in-doubt")
-        kept = KeptRun.find(
+    def find() -> KeptRun:
+        _in_doubt(options)
+        return KeptRun.find(
             options.run_id,
             logs_folder(options.logs_dir),
             variables=gather_variables(options.vars_file, options.variables),
             env_file=options.env_file,
         )
-    redactor = redactor_of(kept.loaded)
-    reporter = Reporter(options.as_json, options.debug, kept.row.workflow, redactor)
 
-    def work() -> int:
-        with reports.of_failure(kept.row.workflow, redactor):
-            return _resume(options, kept, reports, in_doubt)
-
-    return reporter.guard(work)
+    return take_up(
+        options, find, lambda kept, redactor, reports: _resume(options, kept, redactor, reports)
+    )
 
 
-def _resume(
-    options: ResumeOptions,
-    kept: KeptRun,
-    reports: Reports,
-    in_doubt: Literal["retry", "fail", "ask"] | None,
-) -> int:
-    from devall.app import redactor_of, resume
+def _in_doubt(options: ResumeOptions) -> Literal["retry", "fail", "ask"] | None:
+    return parsing.one_of(options.in_doubt, IN_DOUBT, "--in-doubt")
 
-    redactor = redactor_of(kept.loaded)
+
+def _resume(options: ResumeOptions, kept: KeptRun, redactor: Redactor, reports: Reports) -> int:
+    from devall.app import resume
+
     names = [*answerable(kept), *nodes_of(kept.loaded, "human"), *nodes_of(kept.loaded, "agent")]
     answers = gather_answers(options.answers_file, options.answers, names)
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
@@ -96,7 +75,7 @@ def _resume(
             kept,
             answers=answers,
             again=options.again,
-            in_doubt=in_doubt,
+            in_doubt=_in_doubt(options),
             human=human,
             limits=limits,
             on_event=sink,

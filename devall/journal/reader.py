@@ -18,7 +18,7 @@ from devall.core.messages import JsonValue
 from devall.journal.base import StepRecord
 from devall.journal.payloads import unpack
 from devall.journal.pieces import Pieces
-from devall.journal.rows import RunRow, StepRow, cuts_of, digests_of, runs_of, steps_of
+from devall.journal.rows import RunRow, StepRow, digests_of, runs_of, steps_of
 from devall.journal.schema import BUSY_SECONDS, VERSION, migrate
 
 FILE_NAME = "devall.db"
@@ -100,10 +100,6 @@ class Reader(AbstractContextManager["Reader"]):
     def digests(self, run: RunRow) -> dict[str, str]:
         """The digest of each node, as the last process at the run had it."""
         return digests_of(self._database, run.run)
-
-    def cuts(self, run: RunRow) -> dict[str, int]:
-        """Nodes whose steps count from an epoch on only."""
-        return cuts_of(self._database, run.run)
 
     def rows(self, run: RunRow) -> list[StepRow]:
         """The steps of a run in the order in which they were written, their values unread."""

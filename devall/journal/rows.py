@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 from devall.core.ports import StepKind
 from devall.journal.base import StepState
@@ -44,6 +45,18 @@ class RunRow:
     def is_alive(self) -> bool:
         """Whether a process is at work on it."""
         return self.status == "running" and self.lease > time.time() and not self.owner.is_gone()
+
+    def must_rest(self) -> None:
+        """Make sure that no process is at work on it.
+
+        Raises:
+            UsageError: one is.
+        """
+        if self.is_alive:
+            raise UsageError(
+                f"run {self.id} is alive in process {self.owner.pid} of {self.owner.host}",
+                hint=f"wait for it, or end it: devall runs cancel {self.id}",
+            )
 
     @property
     def state(self) -> str:

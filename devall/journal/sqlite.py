@@ -163,11 +163,7 @@ class SqliteStore:
             if not found:
                 raise UsageError(f"there is no run {run_id} in {self.file}")
             known = found[0]
-            if known.is_alive:
-                raise UsageError(
-                    f"run {run_id} is alive in process {known.owner.pid} of {known.owner.host}",
-                    hint=f"wait for it, or end it: devall runs cancel {run_id}",
-                )
+            known.must_rest()
             run, epoch = known.run, known.epoch + 1
             now = time.time()
             database.execute(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 from devall.graph.checked import load_workflow
 from devall.journal.base import StepRecord
@@ -50,11 +49,7 @@ class KeptRun:
         """
         with Reader(folder) as reader:
             row = reader.run(run_id)
-        if row.is_alive:
-            raise UsageError(
-                f"run {row.id} is alive in process {row.owner.pid} of {row.owner.host}",
-                hint=f"wait for it, or end it: devall runs cancel {row.id}",
-            )
+        row.must_rest()
         settings = Settings.from_json(row.settings)
         loaded = load_workflow(
             row.workflow,
