@@ -182,6 +182,12 @@ class ModelCallStarted(Event):
     model: str
     turn: int
     attempt: int = 1
+    messages: tuple[Message, ...] = ()
+    """Those of the request that no earlier one of the same conversation held: of the first
+    turn the whole prompt, later on the results of tools and what else came in. Empty for an
+    attempt that repeats another."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that the model is offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +218,8 @@ class ModelCallFinished(Event):
     """Where `usage` is None: what the lengths of request and answer suggest."""
     usd: float | None = None
     """What it cost; None: unknown. The engine puts it in."""
+    reply: Message | None = None
+    """What the model said: its text and the tool calls that it asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""A workflow as a picture: its scene, and how it is drawn as text, SVG and PNG."""
