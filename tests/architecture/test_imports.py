@@ -26,6 +26,9 @@ DOORS = {
     "anthropic": ["models/anthropic*.py"],
     "httpx2": ["models/exchange.py", "models/openai*.py", "models/transport.py", "tools/mcp/*.py"],
     "genai_prices": ["models/prices.py"],
+    "jinja2": ["page/*.py"],
+    "markdown_it": ["page/markdown.py"],
+    "markupsafe": ["page/*.py"],
     "dotenv": ["loading/environment.py"],
     "networkx": ["graph/regions.py"],
     "ruamel": ["loading/document.py"],
@@ -41,6 +44,7 @@ DOORS = {
 COMES_WITH = {
     "anyio": "fastmcp",
     "httpx2": "openai",
+    "markupsafe": "jinja2",
     "mcp": "fastmcp",
     "mcp_types": "fastmcp",
     "pydantic_core": "pydantic",
