@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from devall.cli.streams import one_line
+from devall.core.amounts import count, duration
 from devall.core.events import (
     Event,
     HumanAsked,
@@ -189,25 +190,6 @@ class Teller:
 
     def _say(self, text: str, longest: int = 200) -> str:
         return one_line(self._redactor.text(text), longest)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them: `0.04 s`, `3.2 s`, `48 s`, `2 min 05 s`."""
-    if seconds < 0.095:
-        return f"{seconds:.2f} s"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun: `1 node`, `2 nodes`, `1,200 tokens`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def money(usage: Usage, unpriced: Sequence[str] = ()) -> str:

@@ -1,0 +1,22 @@
+"""Amounts as people say them."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `0.04 s`, `3.2 s`, `48 s`, `2 min 05 s`."""
+    if seconds < 0.095:
+        return f"{seconds:.2f} s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: `1 node`, `2 nodes`, `1,200 tokens`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
