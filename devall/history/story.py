@@ -28,6 +28,9 @@ from devall.core.events import (
     RunStarted,
     ToolCallFinished,
     ToolCallStarted,
+    UnitFailed,
+    UnitFinished,
+    UnitStarted,
     Warned,
 )
 from devall.core.messages import Message
@@ -47,6 +50,8 @@ class ModelCall:
     attempts: int = 0
     """How often it was sent; 0: its reply came from the journal."""
     failures: list[ModelCallFailed] = field(default_factory=list[ModelCallFailed])
+    started: ModelCallStarted | None = None
+    """Its first attempt, which tells what was sent; None: its reply came from the journal."""
     finished: ModelCallFinished | None = None
 
     @property
@@ -73,6 +78,14 @@ class Question:
     answer: str | None = None
 
 
+@dataclass(slots=True)
+class Unit:
+    """One unit of a dynamic edge."""
+
+    started: UnitStarted
+    ended: UnitFinished | UnitFailed | None = None
+
+
 Happening = ModelCall | ToolUse | Question | Warned | HistoryCut
 
 
@@ -90,6 +103,8 @@ class Visit:
     """Whether it was begun and there was nothing to do: no unit of a dynamic edge."""
     happenings: list[Happening] = field(default_factory=list[Happening])
     fired: list[EdgeFired] = field(default_factory=list[EdgeFired])
+    units: dict[str, Unit] = field(default_factory=dict[str, Unit])
+    """Its units by path, in the order in which they began."""
 
     @property
     def inputs(self) -> tuple[Message, ...]:
@@ -267,6 +282,11 @@ class _Telling:
                         break
             case Warned() | HistoryCut():
                 visit.happenings.append(event)
+            case UnitStarted():
+                visit.units[event.path] = Unit(event)
+            case UnitFinished() | UnitFailed():
+                if (unit := visit.units.get(event.path)) is not None:
+                    unit.ended = event
             case _:
                 pass
 
@@ -282,6 +302,7 @@ class _Telling:
         match event:
             case ModelCallStarted():
                 call.attempts = max(call.attempts + 1, event.attempt)
+                call.started = call.started or event
             case ModelCallFailed():
                 call.failures.append(event)
             case ModelCallFinished():
