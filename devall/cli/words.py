@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from devall.cli.streams import one_line
-from devall.core.amounts import count, duration
+from devall.core.amounts import count, dollars, duration
 from devall.core.events import (
     Event,
     HumanAsked,
@@ -197,9 +197,8 @@ def money(usage: Usage, unpriced: Sequence[str] = ()) -> str:
     named = f" (no price for {', '.join(unpriced)})" if unpriced else ""
     if usage.usd is None:
         return f"cost unknown{named}"
-    digits = 2 if usage.usd >= 1 or not usage.usd else 4 if usage.usd >= 0.001 else 6
     at_least = "at least " if usage.unpriced_calls else ""
-    return f"{at_least}${usage.usd:,.{digits}f}{named}"
+    return f"{at_least}{dollars(usage.usd)}{named}"
 
 
 def _json(value: JsonValue) -> str:

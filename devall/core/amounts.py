@@ -20,3 +20,9 @@ def duration(seconds: float) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun: `1 node`, `2 nodes`, `1,200 tokens`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def dollars(usd: float) -> str:
+    """An amount with as many digits as say something: `$1.50`, `$0.0120`, `$0.000012`."""
+    digits = 2 if usd >= 1 or not usd else 4 if usd >= 0.001 else 6
+    return f"${usd:,.{digits}f}"
