@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from devall.agents.gates import Gate
 from devall.agents.history import answered
 from devall.agents.retry import complete_with_retry
 from devall.agents.sizes import Size, Sizes, longest_output
+from devall.agents.told import Told
 from devall.agents.window import KeepText, fit
 from devall.config.agents import HistoryConfig, RetryConfig
 from devall.core.errors import ModelError, PromptTooLong
@@ -65,6 +66,7 @@ class Requests:
     """Of the request that was fitted last."""
     _fitted: tuple[tuple[Message, ...], int] = field(default=((), -1), init=False)
     """That request's messages, and the number of its tools."""
+    _told: Told = field(default_factory=Told, init=False)
 
     def fitted(
         self,
@@ -154,6 +156,15 @@ class Requests:
         scope, model = self.scope, self.model
         size = self._size
         used = TokenUsage(size.tokens, longest_output(params))
+        starting = ModelCallStarted(
+            path=scope.path,
+            node=self.node,
+            provider=model.provider,
+            model=model.name,
+            turn=turn,
+            messages=self._told.news(shown),
+            tools=tuple(tool.name for tool in tools),
+        )
         scope.allow("model_call", Estimate(model.provider, model.name, used))
         began = time.monotonic()
         is_replayed = True
@@ -177,7 +188,7 @@ class Requests:
         async def call() -> JsonValue:
             nonlocal is_replayed
             is_replayed = False
-            told = _Announced(model, self.node, scope, turn, self.gate)
+            told = _Announced(model, starting, scope, self.gate)
             reply = await complete_with_retry(
                 told, request, on_text, self.retry, on_failure=on_failure
             )
@@ -185,8 +196,9 @@ class Requests:
 
         value = await scope.step("model", f"turn:{turn}", _request_to_json(model, request), call)
         if is_replayed:
-            self._tell_again(turn, value["failures"])
+            self._tell_again(starting, value["failures"])
         reply = _reply_from_json(value)
+        self._told.reply(reply.message)
         for note in reply.notes:
             self._warn("model", note)
         usage = reply.usage
@@ -207,26 +219,17 @@ class Requests:
                 estimate=TokenUsage(size.tokens, self._sizes.of_message(reply.message))
                 if usage is None
                 else None,
+                reply=reply.message,
             )
         )
         return reply
 
-    def _tell_again(self, turn: int, failures: Sequence[JsonValue]) -> None:
+    def _tell_again(self, starting: ModelCallStarted, failures: Sequence[JsonValue]) -> None:
         """Tell of the attempts of a call that stands in the journal."""
-        scope = self.scope
         for attempt in range(1, len(failures) + 2):
-            scope.emit(
-                ModelCallStarted(
-                    path=scope.path,
-                    node=self.node,
-                    provider=self.model.provider,
-                    model=self.model.name,
-                    turn=turn,
-                    attempt=attempt,
-                )
-            )
+            self.scope.emit(_of_attempt(starting, attempt))
             if attempt <= len(failures):
-                self._tell_failure(turn, failures[attempt - 1])
+                self._tell_failure(starting.turn, failures[attempt - 1])
 
     def _tell_failure(self, turn: int, failure: JsonValue) -> None:
         usage = failure["usage"]
@@ -249,6 +252,12 @@ class Requests:
         scope.emit(Warned(path=scope.path, code=code, message=text, node=scope.node))
 
 
+def _of_attempt(first: ModelCallStarted, attempt: int) -> ModelCallStarted:
+    """What is said of an attempt as it begins; the messages are those of the first one."""
+    messages = first.messages if attempt == 1 else ()
+    return replace(first, at=time.time(), attempt=attempt, messages=messages)
+
+
 def _charged(error: ModelError) -> TokenUsage | None:
     """What a failed attempt was charged; a refusal with a status was charged nothing."""
     if error.usage is None and error.status is not None:
@@ -261,25 +270,16 @@ class _Announced(WrappedModel):
     """A model that tells of each attempt as it begins, and keeps the pauses of its endpoint."""
 
     model: ChatModel
-    node: str
+    starting: ModelCallStarted
+    """What is said of the first attempt."""
     scope: Scope
-    turn: int
     gate: Gate
     attempt: int = 0
 
     async def complete(self, request: ChatRequest, on_text: OnText) -> ChatReply:
         await self.gate.passed(self._tell_wait)
         self.attempt += 1
-        self.scope.emit(
-            ModelCallStarted(
-                path=self.scope.path,
-                node=self.node,
-                provider=self.provider,
-                model=self.name,
-                turn=self.turn,
-                attempt=self.attempt,
-            )
-        )
+        self.scope.emit(_of_attempt(self.starting, self.attempt))
         try:
             return await self.model.complete(request, on_text)
         except ModelError as error:
@@ -288,14 +288,14 @@ class _Announced(WrappedModel):
             raise
 
     def _tell_wait(self, seconds: float) -> None:
-        scope = self.scope
-        scope.emit(
+        starting = self.starting
+        self.scope.emit(
             ModelCallDelayed(
-                path=scope.path,
-                node=self.node,
-                provider=self.provider,
-                model=self.name,
-                turn=self.turn,
+                path=starting.path,
+                node=starting.node,
+                provider=starting.provider,
+                model=starting.model,
+                turn=starting.turn,
                 seconds=seconds,
             )
         )

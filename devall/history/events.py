@@ -12,12 +12,10 @@ from devall.core.events import Event, RunStarted
 from devall.core.messages import JsonValue, Message, from_json
 from devall.core.outcome import ErrorReport, Outcome
 from devall.core.usage import TokenUsage, Usage
+from devall.telemetry.hidden import kept_out
 from devall.telemetry.run_log import event_name, read_events
 
 Value = TypeVar("Value")
-
-HIDDEN = "(kept out of logs"
-"""How a text begins that stands for one which logs must not hold."""
 
 
 def events_of(folder: Path) -> list[Event]:
@@ -59,7 +57,7 @@ def event_of(line: Mapping[str, JsonValue]) -> Event | None:
 
 def hidden_text(value: Mapping[str, JsonValue]) -> str:
     """What stands where a text is kept out of logs (`log_output: false`)."""
-    return f"{HIDDEN}: {value.get('chars', '?')} characters)"
+    return kept_out(value.get("chars", "?"))
 
 
 def _messages(value: JsonValue) -> tuple[Message, ...]:
@@ -71,6 +69,10 @@ def _message(value: dict[str, JsonValue]) -> Message:
     if isinstance(content, Mapping):
         value = {**value, "content": hidden_text(cast("Mapping[str, JsonValue]", content))}
     return from_json(value)
+
+
+def _reply(value: dict[str, JsonValue] | None) -> Message | None:
+    return None if value is None else _message(value)
 
 
 def _text(value: JsonValue) -> JsonValue:
@@ -112,6 +114,9 @@ def _as_it_is(value: JsonValue) -> JsonValue:
 _READERS: dict[str | tuple[str, str], Callable[[Any], Any]] = {
     "inputs": _messages,
     "outputs": _messages,
+    "messages": _messages,
+    "reply": _reply,
+    "tools": tuple,
     "answer": _text,
     "task": _text,
     "outcome": _outcome,

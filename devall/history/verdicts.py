@@ -21,8 +21,8 @@ from devall.core.messages import Message
 from devall.edges.conditions import expression_test, keyword_test
 from devall.edges.transforms import regex_extract
 from devall.graph.model import PlanEdge
-from devall.history.events import HIDDEN
 from devall.journal.base import StepRecord
+from devall.telemetry.hidden import HIDDEN
 
 AROUND = 30
 """Characters shown on each side of what was found."""

@@ -8,7 +8,8 @@ version, none changes its meaning within a version. Three things are not written
 - a field of more than 64 KB is `{"body": "<sha256>", "bytes": n, "type": "text" | "json"}`,
   and stands in `bodies/<sha256>` beside the file;
 - what a node with `log_output: false` says is `{"hidden": true, "chars": n}`, as its output,
-  as another node's input, and as the run's answer.
+  its model's reply, another node's input, a message of a prompt, and the run's answer; as a part
+  of a longer text it is `(kept out of logs: n characters)`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,9 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from devall.core.events import (
-    Event,
-    HumanAnswered,
-    NodeFinished,
-    NodeStarted,
-    RunFinished,
-    TextDelta,
-    ToolCallStarted,
-    UnitFinished,
-)
+from devall.core.events import Event, TextDelta, ToolCallStarted
 from devall.core.messages import JsonValue, Message, to_json
+from devall.telemetry.hidden import HiddenOutputs
 from devall.telemetry.redaction import Redactor
 
 VERSION = 1
@@ -66,7 +59,7 @@ class RunLog:
         private_folder(folder)
         self._folder = folder
         self._redactor = redactor
-        self._hidden = _HiddenOutputs(hidden)
+        self._hidden = HiddenOutputs(hidden)
         self._file = open_private(folder / FILE_NAME)
         self._is_torn = _ends_torn(folder / FILE_NAME)
 
@@ -88,9 +81,8 @@ class RunLog:
         body: dict[str, Any] = {"v": VERSION, "event": name}
         for field in names:
             body[field] = getattr(event, field)
-        if kind in _WITH_OUTPUTS:
-            self._hidden.leave_out(event, body)
-        elif kind is ToolCallStarted:
+        self._hidden.cover(event, body)
+        if kind is ToolCallStarted:
             body["arguments"] = self._redactor.value(body["arguments"])
         line = encode(body)
         if self._redactor.may_be_in(line):
@@ -157,52 +149,6 @@ def with_bodies(event: dict[str, JsonValue], folder: Path) -> dict[str, JsonValu
             case _:
                 pass
     return event
-
-
-class _HiddenOutputs:
-    """What nodes with `log_output: false` have said, to be known wherever it turns up."""
-
-    def __init__(self, nodes: Collection[str]) -> None:
-        self._nodes = set(nodes)
-        self._sources = {source for node in nodes for source in (node, _last(node))}
-        self._texts: set[str] = set()
-
-    def leave_out(self, event: Event, body: dict[str, Any]) -> None:
-        """Replace what must not be written in the event's fields."""
-        match event:
-            case NodeFinished(log_output=False) | UnitFinished(log_output=False):
-                self._nodes.add(event.node)
-                self._sources |= {event.node, _last(event.node)}
-                self._texts.update(m.text for m in event.outputs if m.text)
-                body["outputs"] = [_without_content(m) for m in event.outputs]
-            case NodeStarted() if self._nodes:
-                body["inputs"] = [
-                    _without_content(m) if m.source in self._sources or m.text in self._texts else m
-                    for m in event.inputs
-                ]
-            case HumanAnswered() if event.node in self._nodes:
-                body["answer"] = _hidden(event.answer)
-            case RunFinished(answer=str(answer)) if answer in self._texts:
-                body["answer"] = _hidden(answer)
-            case _:
-                pass
-
-
-_WITH_OUTPUTS = frozenset({NodeFinished, NodeStarted, UnitFinished, HumanAnswered, RunFinished})
-
-
-def _last(node: str) -> str:
-    return node.rpartition("/")[2]
-
-
-def _hidden(text: str) -> dict[str, JsonValue]:
-    return {"hidden": True, "chars": len(text)}
-
-
-def _without_content(message: Message) -> dict[str, JsonValue]:
-    whole = to_json(message)
-    shown = {key: whole[key] for key in ("role", "source", "keep") if key in whole}
-    return {**shown, "content": _hidden(message.text)}
 
 
 _SHAPES: dict[type[Event], tuple[str, tuple[str, ...]]] = {}

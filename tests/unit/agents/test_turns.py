@@ -534,6 +534,66 @@ async def test_attempts_are_told_one_by_one_and_are_one_step(played, scope):
     assert scope.allowed == {"model_call": 1}
 
 
+async def test_events_tell_each_message_of_a_conversation_once(played, scope):
+    script = [call("square", "c1", x=7), call("square", "c2", x=8), "49 and 64"]
+    agent = played(script, tools={"square": square}, config={"role": "r"})
+    await agent.run(scope, "go")
+    started, finished = scope.recorder.of(ModelCallStarted), scope.recorder.of(ModelCallFinished)
+    assert started[0].messages == (Message("system", "r"), user("go"))
+    assert [[m.text for m in e.messages] for e in started[1:]] == [["49"], ["64"]]
+    assert {e.tools for e in started} == {("square",)}
+    assert [e.reply.text for e in finished] == ["", "", "49 and 64"]
+    assert [c.name for e in finished for c in e.reply.tool_calls] == ["square", "square"]
+
+
+async def test_a_message_that_comes_twice_is_told_twice(played, scope):
+    script = [call("square", "c1", x=7), call("square", "c2", x=7), "ok"]
+    agent = played(script, tools={"square": square})
+    await agent.run(scope, "same", "same")
+    told = [[m.text for m in e.messages] for e in scope.recorder.of(ModelCallStarted)]
+    assert told == [["same", "same"], ["49"], ["49"]]
+
+
+async def test_what_is_told_grows_as_the_conversation_does_and_not_with_its_square(
+    played, new_scope
+):
+    def told(turns: int) -> int:
+        scope = scopes.pop()
+        assert len(scope.recorder.of(ModelCallStarted)) == turns + 1
+        return sum(len(e.messages) for e in scope.recorder.of(ModelCallStarted))
+
+    scopes = []
+    for turns in (20, 10):
+        scopes.append(new_scope())
+        script = [call("square", f"c{n}", x=n) for n in range(turns)]
+        agent = played([*script, "ok"], tools={"square": square})
+        await agent.run(scopes[-1], "go")
+    assert (told(10), told(20)) == (11, 21)
+
+
+async def test_the_attempts_that_repeat_a_request_do_not_tell_its_messages_again(played, scope):
+    agent = played([{"status": 503, "retry_after": 0}, "ok"])
+    await agent.run(scope, "go")
+    assert [len(e.messages) for e in scope.recorder.of(ModelCallStarted)] == [1, 0]
+
+
+async def test_a_run_from_the_journal_tells_the_same_messages_and_replies(played, new_scope):
+    script = [{"status": 503, "retry_after": 0}, call("square", "c1", x=7), "49"]
+    first = new_scope()
+    await played(script, tools={"square": square}).run(first, "go")
+    again = new_scope(first.journal)
+    await played([], tools={"square": square}).run(again, "go")
+    assert not again.made
+
+    def said(scope):
+        started = scope.recorder.of(ModelCallStarted)
+        replies = [e.reply for e in scope.recorder.of(ModelCallFinished)]
+        return [(e.turn, e.attempt, e.messages, e.tools) for e in started], replies
+
+    assert said(again) == said(first)
+    assert len(said(again)[0]) == 3
+
+
 async def test_a_refusal_is_told_and_fails_the_run(played, scope):
     agent = played([{"status": 401}])
     with pytest.raises(ModelRefused):

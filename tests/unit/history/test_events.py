@@ -83,6 +83,24 @@ def test_every_event_is_read_back_as_it_was(tmp_path):
         kinds.ModelCallFinished(
             node="A", provider="p", model="m", turn=1, seconds=1, usage=TokenUsage(1, 2)
         ),
+        kinds.ModelCallStarted(
+            node="A",
+            provider="p",
+            model="m",
+            turn=1,
+            messages=(Message("system", "be brief"), user("b" * 100_000)),
+            tools=("add", "multiply"),
+        ),
+        kinds.ModelCallFinished(
+            node="A",
+            provider="p",
+            model="m",
+            turn=1,
+            seconds=1,
+            reply=Message(
+                "assistant", "", tool_calls=(ToolCall("i", "add", "{}", {"x": 1}),), extra={"y": 2}
+            ),
+        ),
     ]
     assert len(written) > 20
     log = RunLog(tmp_path, Redactor())
@@ -102,6 +120,19 @@ def test_what_was_kept_out_of_the_log_is_described(tmp_path):
     assert isinstance(node, NodeFinished)
     assert isinstance(run, RunFinished)
     assert node.outputs[0].text == run.answer == "(kept out of logs: 4 characters)"
+
+
+def test_hidden_prompts_and_replies_are_read_back_as_such(tmp_path):
+    call = {"node": "A", "provider": "p", "model": "m", "turn": 1}
+    log = RunLog(tmp_path, Redactor(), hidden={"A"})
+    log(kinds.ModelCallFinished(**call, seconds=1, reply=assistant("hush")))
+    log(kinds.ModelCallStarted(**call | {"node": "B"}, messages=(user("hush", "A"),)))
+    log.close()
+    finished, started = events_of(tmp_path)
+    assert isinstance(finished, kinds.ModelCallFinished)
+    assert isinstance(started, kinds.ModelCallStarted)
+    assert finished.reply is not None
+    assert finished.reply.text == started.messages[0].text == "(kept out of logs: 4 characters)"
 
 
 def test_events_of_a_newer_devall_are_left_out():

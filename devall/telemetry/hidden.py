@@ -1,0 +1,194 @@
+"""What nodes with `log_output: false` have said, taken out of whatever else would hold it.
+
+What such a node says is its output, its model's replies and a human's answer. It is known again
+as a whole message, by the node that a message comes from, and as a part of a longer text: in the
+prompt of a later agent, in the arguments of a tool, in an error. Its tool calls and their results
+are no output and stay.
+
+Texts of fewer than `SHORTEST` characters are known only where they are the whole of a message.
+Within texts they would be found by chance, and the gap in `answer with YES or NO` tells which of
+the two was said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any, cast
+
+from devall.core.events import (
+    Event,
+    HumanAnswered,
+    ModelCallFinished,
+    NodeFinished,
+    UnitFinished,
+)
+from devall.core.messages import JsonValue, Message, to_json
+from devall.core.outcome import Outcome
+
+HIDDEN = "(kept out of logs"
+"""How a text begins that stands for one which logs must not hold."""
+SHORTEST = 8
+"""Characters from which on a text is looked for within others."""
+_FEW = 64
+"""Texts up to which each is looked for by itself."""
+_FIELDS = frozenset(
+    {
+        "inputs",
+        "outputs",
+        "messages",
+        "reply",
+        "task",
+        "answer",
+        "question",
+        "arguments",
+        "result",
+        "message",
+        "hint",
+        "outcome",
+    }
+)
+"""Fields of events that hold what somebody has said."""
+
+
+class HiddenOutputs:
+    """Knows what must not be written, and learns it from the events themselves."""
+
+    def __init__(self, nodes: Collection[str] = ()) -> None:
+        """Begin with the nodes that are known beforehand (`S/X` in a subgraph)."""
+        self._nodes: set[str] = set()
+        self._sources: set[str] = set()
+        self._marks: set[str] = set()
+        """What stands before the words of a node in a text that agents put together."""
+        self._texts: set[str] = set()
+        self._needles: dict[str, int] = {}
+        """What is looked for within texts, with the characters of the text it stands for."""
+        self._heads: dict[str, list[str]] = {}
+        """The needles by their first characters."""
+        for node in nodes:
+            self._add_node(node)
+
+    def cover(self, event: Event, body: dict[str, Any]) -> None:
+        """Replace what must not be written in the event's fields; `body` has them by name."""
+        match event:
+            case NodeFinished(log_output=False) | UnitFinished(log_output=False):
+                self._add_node(event.node)
+            case _:
+                if not self._nodes:
+                    return
+        if getattr(event, "node", None) in self._nodes:
+            self._learn(event, body)
+        for name in _FIELDS.intersection(body):
+            body[name] = self._covered(body[name])
+        match event:
+            case HumanAnswered() if event.node in self._nodes or event.answer in self._texts:
+                body["answer"] = hidden(event.answer)
+            case _:
+                answer = getattr(event, "answer", None)
+                if isinstance(answer, str) and answer in self._texts:
+                    body["answer"] = hidden(answer)
+
+    def _add_node(self, node: str) -> None:
+        if node in self._nodes:
+            return
+        self._nodes.add(node)
+        for source in {node, node.rpartition("/")[2]}:
+            self._sources.add(source)
+            # As agents/prompts.py and agents/recall.py write it.
+            self._marks |= {f"=== {source} ===", f"=== {source}: ", f"- [{source}] "}
+
+    def _learn(self, event: Event, body: dict[str, Any]) -> None:
+        """Take in what a node has said whose words are hidden."""
+        match event:
+            case NodeFinished() | UnitFinished():
+                for message in event.outputs:
+                    self._add_text(message.text)
+                body["outputs"] = tuple(_without_content(m) for m in event.outputs)
+            case HumanAnswered():
+                self._add_text(event.answer)
+            case ModelCallFinished(reply=Message() as reply):
+                self._add_text(reply.text)
+                calls = to_json(replace(reply, content="")).get("tool_calls")
+                body["reply"] = _without_content(reply) | ({"tool_calls": calls} if calls else {})
+            case _:
+                pass
+
+    def _add_text(self, text: str) -> None:
+        if not text or text in self._texts:
+            return
+        self._texts.add(text)
+        bare = text.strip()
+        if len(bare) < SHORTEST:
+            return
+        for needle in _forms(bare):
+            if needle not in self._needles:
+                self._needles[needle] = len(bare)
+                self._heads.setdefault(needle[:SHORTEST], []).append(needle)
+
+    def _covered(self, value: Any) -> Any:
+        """A field's value without what must not be written."""
+        match value:
+            case str():
+                return self._text(value)
+            case Message():
+                return self._message(value)
+            case Outcome():
+                return self._covered(asdict(value))
+            case Mapping():
+                mapping = cast("Mapping[str, JsonValue]", value)
+                return {key: self._covered(each) for key, each in mapping.items()}
+            case list() | tuple():
+                return [self._covered(each) for each in cast("list[JsonValue]", value)]
+            case _:
+                return value
+
+    def _message(self, message: Message) -> JsonValue:
+        text = message.text
+        if message.source in self._sources:
+            if message.role != "tool":
+                self._add_text(text)
+            return _without_content(message)
+        if text in self._texts or any(mark in text for mark in self._marks):
+            return _without_content(message)
+        return self._covered(to_json(message))
+
+    def _text(self, text: str) -> str:
+        for needle in self._found(text):
+            text = text.replace(needle, kept_out(self._needles[needle]))
+        return text
+
+    def _found(self, text: str) -> list[str]:
+        """The needles that stand in a text, the longest first."""
+        if len(self._needles) <= _FEW:
+            some: Iterator[str] = iter(self._needles)
+        else:
+            heads = {text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)}
+            some = (needle for head in heads & self._heads.keys() for needle in self._heads[head])
+        return sorted((needle for needle in some if needle in text), key=len, reverse=True)
+
+
+def _forms(text: str) -> Iterator[str]:
+    """A text as it stands in others: as it is, in JSON, and in JSON within JSON."""
+    yield text
+    for ascii_only in (True, False):
+        escaped = text
+        for _ in range(2):
+            escaped = json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
+            yield escaped
+
+
+def hidden(text: str) -> dict[str, JsonValue]:
+    """What stands in a file in place of a text that is hidden as a whole."""
+    return {"hidden": True, "chars": len(text)}
+
+
+def kept_out(chars: object) -> str:
+    """What stands for people in place of a text of so many characters."""
+    return f"{HIDDEN}: {chars} characters)"
+
+
+def _without_content(message: Message) -> dict[str, JsonValue]:
+    whole = to_json(message)
+    shown = {key: whole[key] for key in ("role", "source", "keep") if key in whole}
+    return {**shown, "content": hidden(message.text)}
