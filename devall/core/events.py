@@ -188,6 +188,10 @@ class ModelCallStarted(Event):
     attempt that repeats another."""
     tools: tuple[str, ...] = ()
     """Names of the tools that the model is offered."""
+    server: str = ""
+    """Host and port of the endpoint; empty for a model in process."""
+    replayed: bool = False
+    """True: what follows stands in the journal; nothing is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +236,8 @@ class ModelCallFailed(Event):
     turn: int
     attempt: int
     message: str
+    code: str = ""
+    """The HTTP status, or the kind of failure where there was none; empty: not known any more."""
     wait: float | None = None
     usage: TokenUsage | None = None
     """What it was charged all the same: nothing as a rule; None: nobody knows."""
