@@ -37,6 +37,16 @@ def network_allowed() -> bool:
     return os.environ.get("DEVALL_CODE_NETWORK", "").lower() in {"1", "true", "yes", "on"}
 
 
+def python_for(files: Path) -> tuple[str, Path]:
+    """The Python of the workspace's own environment (init_python_env makes one), or devall's.
+
+    With it comes the folder that it is installed in.
+    """
+    own = files / ".venv/bin/python"
+    python = str(own) if own.exists() else sys.executable
+    return python, Path(os.path.realpath(python)).parents[1]
+
+
 async def sandbox_for(
     files: Path, *, network: bool, writable: Sequence[Path] = (), readable: Sequence[Path] = ()
 ) -> Sandbox:

@@ -136,6 +136,8 @@ class _OrAnyMapping:
         return {"anyOf": [handler(schema), {"type": "object"}]}
 
 
+PROVIDERS = ("openai", "gemini", "anthropic", "azure", "ollama", "local")
+"""The providers that ship with the package."""
 THINKING_KINDS = ("reflection",)
 """The kinds of thinking that ship with the package."""
 

@@ -36,6 +36,10 @@ class EdgeFunctions(Protocol):
         ...
 
 
+CONTEXT = "_context"
+"""The parameter by which a function asks for more than the text."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserFunction:
     """A user's function of a text; a plain one runs in a thread."""
@@ -46,16 +50,20 @@ class UserFunction:
     """The edge and its place in the file."""
     function: Callable[..., Any]
 
+    context: Callable[[], dict[str, Any]] | None = None
+    """What it is given beside the text, made anew for each call; None = nothing."""
+
     async def __call__(self, text: str) -> Any:
         """What the function returns.
 
         Raises:
             FunctionError: it raised.
         """
+        more = {} if self.context is None else {CONTEXT: self.context()}
         try:
             if inspect.iscoroutinefunction(self.function):
-                return await self.function(text)
-            return await asyncio.to_thread(self.function, text)
+                return await self.function(text, **more)
+            return await asyncio.to_thread(self.function, text, **more)
         except Exception as error:
             raise FunctionError(self.kind, self.name, self.where, error) from error
 
@@ -85,13 +93,19 @@ class Rule:
         return None if text is None else message.with_text(str(text))
 
 
-def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | None:
+def rule_of(
+    edge: PlanEdge,
+    place: str,
+    functions: EdgeFunctions,
+    context: Callable[[], dict[str, Any]] = dict,
+) -> EdgeRule | None:
     """The rule of an edge; None: it always fires and changes nothing.
 
     Args:
         edge: The edge.
         place: `file:line:column`, for errors.
         functions: Where user functions come from.
+        context: What a function gets that has a parameter `_context`.
 
     Raises:
         SetupError: a function cannot be found or loaded.
@@ -106,7 +120,7 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
             test = expression_test(config, _where(edge, place))
         case FunctionCondition(config=config):
             function = functions.edge(config.name)
-            test = UserFunction("condition", config.name, _where(edge, place), function)
+            test = _user_function("condition", config.name, _where(edge, place), function, context)
         case _:
             assert_never(edge.config.condition)
     transform: Transform | UserFunction | None
@@ -117,7 +131,8 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
             transform = regex_extract(config)
         case FunctionProcess(config=config):
             function = functions.edge_processor(config.name)
-            transform = UserFunction("processor", config.name, _where(edge, place), function)
+            where = _where(edge, place)
+            transform = _user_function("processor", config.name, where, function, context)
         case _:
             assert_never(edge.config.process)
     if test is None and transform is None:
@@ -129,6 +144,20 @@ def rule_of(edge: PlanEdge, place: str, functions: EdgeFunctions) -> EdgeRule | 
 
 def _where(edge: PlanEdge, place: str) -> str:
     return f"edge {edge.name} ({place})"
+
+
+def _user_function(
+    kind: str,
+    name: str,
+    where: str,
+    function: Callable[..., Any],
+    context: Callable[[], dict[str, Any]],
+) -> UserFunction:
+    try:
+        takes_context = CONTEXT in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C
+        takes_context = False
+    return UserFunction(kind, name, where, function, context if takes_context else None)
 
 
 def _never(_: str) -> bool:

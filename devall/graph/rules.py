@@ -9,6 +9,7 @@ from devall.graph.checks.names import (
     check_functions,
     check_memory,
     check_params,
+    check_providers,
     check_thinking,
     check_tools,
 )
@@ -48,6 +49,7 @@ def check(
         found += check_functions(shape, functions)
         found += check_memory(shape)
         found += check_thinking(shape, functions)
+        found += check_providers(shape)
         found += check_params(shape)
         found += check_tools(shape, functions)
         if has_files:

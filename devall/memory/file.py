@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from devall.config.memory import FileSource
@@ -55,6 +57,8 @@ class FileMemory:
     _index: FileIndex | None = field(default=None, init=False)
     _fresh: tuple[Sequence[Seen], tuple[int, int]] | None = field(default=None, init=False)
     """The files and the index's version when it was found to be up to date."""
+    _looked: float = field(default=0, init=False)
+    """When the newest look at the files began."""
     _table: tuple[tuple[int, int], VectorTable, Sequence[int]] | None = field(
         default=None, init=False
     )
@@ -82,10 +86,13 @@ class FileMemory:
         """
         if not query.strip():
             return ()
+        asked = time.monotonic()
+        # Those who ask at the same time wait for the endpoint together, not one after another.
+        sought = await self.embedding.embed_query(query)
         async with self._lock:
             index = await self._opened()
-            sought = await self.embedding.embed_query(query)
-            found = await asyncio.to_thread(self._looked_up, index, sought, top_k, threshold)
+            find = partial(self._looked_up, index, sought, top_k, threshold, asked)
+            found = await asyncio.to_thread(find)
             if found is None:
                 await self._refresh(index)
                 if index.dimensions not in {0, len(sought)}:
@@ -115,13 +122,22 @@ class FileMemory:
         return self._index
 
     def _looked_up(
-        self, index: FileIndex, sought: Vector, top_k: int, threshold: float
+        self, index: FileIndex, sought: Vector, top_k: int, threshold: float, asked: float
     ) -> Sequence[Memory] | None:
-        """What is nearest; None where something has changed that must be looked at first."""
+        """What is nearest; None where something has changed that must be looked at first.
+
+        A look at the files counts for all who asked before it began: the hundred units of a map
+        that ask at once cost one look and not a hundred.
+        """
         with index.unchanging():
             if self._fresh is None or self._fresh[1] != index.version:
                 return None
-            if self._fresh[0] != self._seen() or index.dimensions not in {0, len(sought)}:
+            if self._looked < asked:
+                began = time.monotonic()
+                if self._fresh[0] != self._seen():
+                    return None
+                self._looked = began
+            if index.dimensions not in {0, len(sought)}:
                 return None
             return self._best(index, sought, top_k, threshold)
 
@@ -149,6 +165,7 @@ class FileMemory:
 
     async def _refresh(self, index: FileIndex) -> None:
         """Bring the index up to date."""
+        began = time.monotonic()
         seen = await asyncio.to_thread(self._seen)
         version, known = await asyncio.to_thread(lambda: (index.version, index.files()))
         wanted = {self._shown(each[0]): _found(each) for each in sorted(seen)}
@@ -160,12 +177,12 @@ class FileMemory:
             await _Reading(index, self.embedding, self.tell, known, stale).finish()
         if stale or gone:
             version = await asyncio.to_thread(lambda: index.version)
-        self._fresh = seen, version
+        self._fresh, self._looked = (seen, version), began
 
     def _seen(self) -> Sequence[Seen]:
         """The files of all sources as they are now.
 
-        It is asked for at each query: for 200 files it takes less than comparing 10,000 vectors.
+        Of 200 files it takes as long as comparing 10,000 vectors of 384 numbers.
 
         Raises:
             SetupError: a source does not exist, or cannot be read.

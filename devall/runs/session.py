@@ -22,6 +22,7 @@ from devall.engine.freshness import NO_CUTS, Cuts
 from devall.engine.result import RunResult
 from devall.engine.runner import GraphRun, run_inside
 from devall.graph.model import Plan
+from devall.graph.shape import shape_of
 from devall.journal.base import Journal
 from devall.loading.loader import LoadedWorkflow
 from devall.models.base import ModelSource
@@ -114,6 +115,7 @@ async def carry_out(session: Session) -> RunResult:
                 workflow=str(session.loaded.path),
                 task=session.task.text,
                 nodes=tuple(node.id for node in session.plan.nodes),
+                graph=shape_of(session.plan) if sinks else None,
             )
         )
         if session.resumed is not None:
@@ -206,13 +208,24 @@ def _assemble(session: Session, crew: Crew, plan: Plan, prefix: str) -> Parts:
     Raises:
         SetupError: a function of an edge cannot be found or loaded.
     """
+
+    def around_edges() -> dict[str, Any]:
+        workspace = crew.workspace
+        return {
+            "workspace": workspace,
+            # By the names that functions written for ChatDev know:
+            "python_workspace_root": workspace.files,
+            "graph_directory": workspace.root,
+        }
+
     around = Surroundings(session.human, crew.workspace, crew.agent)
     executors = tuple(executor_of(plan, node.config, prefix, around) for node in plan.nodes)
     return Parts(
         executors=executors,
         immediate=tuple(is_immediate(node.config) for node in plan.nodes),
         rules=tuple(
-            rule_of(edge, plan.places.get(edge.index, ""), crew.functions) for edge in plan.edges
+            rule_of(edge, plan.places.get(edge.index, ""), crew.functions, around_edges)
+            for edge in plan.edges
         ),
         closers=tuple(each.aclose for each in executors if isinstance(each, AgentExecutor)),
     )
@@ -267,20 +280,27 @@ class _UntilTakenOver:
 def _sinks(session: Session) -> FanOut:
     sinks = FanOut()
     if session.kept is not None:
-        log = RunLog(session.kept, session.redactor, hidden=tuple(_hidden(session.plan)))
+        hidden = frozenset(_hidden(session.plan))
+        log = RunLog(session.kept, session.redactor, hidden=hidden)
         sinks.add(_UntilTakenOver(log))
         level = session.plan.graph.log_level
-        lines = LogLines.to_file(session.kept, level=level, redactor=session.redactor)
+        lines = LogLines.to_file(
+            session.kept, level=level, redactor=session.redactor, hidden=hidden
+        )
         sinks.add(_UntilTakenOver(lines))
     if session.on_event is not None:
         sinks.add(session.on_event)
     return sinks
 
 
-def _hidden(plan: Plan, prefix: str = "") -> Iterator[str]:
-    """Names of the nodes whose output must not stand in logs."""
+def _hidden(plan: Plan, prefix: str = "", *, is_inside: bool = False) -> Iterator[str]:
+    """Names of the nodes whose output must not stand in logs.
+
+    What the nodes inside of such a subgraph say is what it says.
+    """
     for node in plan.nodes:
-        if not node.config.log_output:
+        is_hidden = is_inside or not node.config.log_output
+        if is_hidden:
             yield prefix + node.id
-    for name, child in plan.subplans.items():
-        yield from _hidden(child, f"{prefix}{name}/")
+        if (child := plan.subplans.get(node.id)) is not None:
+            yield from _hidden(child, f"{prefix}{node.id}/", is_inside=is_hidden)

@@ -67,6 +67,21 @@ class ToolContext:
         """
         return self._workspace().files
 
+    def get(self, name: str, default: object = None) -> object:
+        """What functions written for ChatDev look up in their context, which is a dictionary.
+
+        Args:
+            name: `python_workspace_root` and `graph_directory` (paths), `node_id`.
+            default: What is given for any other name, or where there is no run.
+        """
+        if name == "node_id":
+            return self.node
+        if self.workspace is not None and name == "python_workspace_root":
+            return self.workspace.files
+        if self.workspace is not None and name == "graph_directory":
+            return self.workspace.root
+        return default
+
     def attach(self, data: bytes, mime_type: str, name: str = "") -> MediaPart:
         """Keep binary data with the run; the part to return from the function.
 

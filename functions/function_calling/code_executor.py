@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from devall.sandbox import network_allowed
+from devall.sandbox import network_allowed, python_for
 from devall.tools.base import ToolResult
 from devall.tools.context import MORE_TIME, ToolContext
 from devall.workspace import Workspace
@@ -50,7 +48,7 @@ async def execute_code(
     with workspace.at(name) as place:
         place.write(code.encode("utf-8", "backslashreplace"))
     try:
-        python, home = _interpreter(files)
+        python, home = python_for(files)
         sandbox = await sandbox_for(files, network=network_allowed(), readable=[home])
         result = await run_limited(
             [*sandbox.prefix, python, str(files / name)],
@@ -65,16 +63,6 @@ async def execute_code(
     if result.exit_code is None and seconds < time_out:
         notes.append(MORE_TIME)
     return reported(result, seconds, notes, shown_as=(str(files / name), "code.py"))
-
-
-def _interpreter(files: Path) -> tuple[str, Path]:
-    """The Python of the workspace's own environment (init_python_env makes one), or devall's.
-
-    With it comes the folder that it is installed in.
-    """
-    own = files / ".venv/bin/python"
-    python = str(own) if own.exists() else sys.executable
-    return python, Path(os.path.realpath(python)).parents[1]
 
 
 def _seen(workspace: Workspace) -> dict[str, tuple[float, int | None]]:

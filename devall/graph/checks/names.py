@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Protocol, runtime_checkable
 
-from devall.config.agents import THINKING_KINDS, AgentConfig, Params
+from devall.config.agents import PROVIDERS, THINKING_KINDS, AgentConfig, Params
 from devall.config.edges import FunctionCondition, FunctionProcess
 from devall.config.nodes import AgentNode
 from devall.config.prefixes import prefix_of
@@ -134,6 +134,21 @@ def check_memory(shape: Shape) -> Iterator[Diagnostic]:
                 hint,
                 "error",
             )
+
+
+def check_providers(shape: Shape) -> Iterator[Diagnostic]:
+    """Providers that do not ship with the package: a program that embeds it may bring others."""
+    for number, node in enumerate(shape.nodes):
+        if not isinstance(node, AgentNode) or node.config.provider in PROVIDERS:
+            continue
+        near = nearest(node.config.provider, PROVIDERS)
+        asked = f"did you mean `{near[0]}`? " if near else ""
+        yield shape.diagnostic(
+            "unknown-provider",
+            f"node {node.id}: there is no provider `{node.config.provider}`",
+            ("nodes", number, "config", "provider"),
+            f"{asked}known: {', '.join(PROVIDERS)}; `--provider` gives the node another one",
+        )
 
 
 def check_params(shape: Shape) -> Iterator[Diagnostic]:

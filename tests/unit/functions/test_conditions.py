@@ -60,4 +60,4 @@ def test_the_shipped_conditions_are_those_that_the_documents_name(catalog: Funct
         "not_contains_keyword",
         "should_stop_loop",
     ]
-    assert sorted(catalog.names("edge_processor")) == ["uppercase_payload"]
+    assert sorted(catalog.names("edge_processor")) == ["code_save_and_run", "uppercase_payload"]

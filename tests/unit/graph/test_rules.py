@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from devall.config.agents import PROVIDERS
 from devall.core.diagnostics import Diagnostic
 from devall.core.errors import ConfigError
 from devall.graph.rules import check
 from devall.loading.loader import LoadedGraph, load_mapping, load_text, load_workflow
+from devall.models import routes
 from devall.plugins.functions import FunctionCatalog, Kind, Trouble
 from devall.plugins.shipped import shipped_functions
 
@@ -59,7 +61,7 @@ def report(text: str) -> list[Diagnostic]:
 
 
 def agent(name: str = "A", **config: Any) -> dict[str, Any]:
-    return {"id": name, "type": "agent", "config": {"provider": "p", "name": "m"} | config}
+    return {"id": name, "type": "agent", "config": {"provider": "openai", "name": "m"} | config}
 
 
 WHEN = '{"condition": {"type": "keyword", "config": {"any": ["x"]}}}'
@@ -225,6 +227,17 @@ def test_a_setting_that_looks_like_a_misspelt_one_is_a_warning():
     ]
 
 
+def test_a_provider_that_does_not_ship_is_a_warning_with_the_nearest_one():
+    assert codes([agent(provider="ollama")]) == []
+    [problem] = found([agent(provider="opena")])
+    assert (problem.code, problem.severity) == ("unknown-provider", "warning")
+    assert problem.hint.startswith("did you mean `openai`? known: openai, gemini")
+
+
+def test_the_providers_of_the_format_are_those_that_models_are_found_for():
+    assert tuple(routes.PROVIDERS) == PROVIDERS
+
+
 def test_a_vote_needs_voters_and_no_edges():
     assert codes("A", ["A A"], is_majority_voting=True) == ["voting-with-edges", "voting-alone"]
     assert codes("A B", is_majority_voting=True) == []
@@ -315,7 +328,7 @@ graph:
   start: A
   memory: [{name: notes, type: simple, config: 5}]
   nodes:
-    - {id: A, type: agent, config: {provider: o, name: m, memories: {name: notes}}}
+    - {id: A, type: agent, config: {provider: openai, name: m, memories: {name: notes}}}
 """)
     assert [each.code for each in problems] == ["wrong-type"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -276,3 +277,43 @@ async def test_nothing_is_written(docs: Path):
     store = memory(docs)
     await store.write(Memory("new"))
     assert len(await sources(store, "new")) == 2
+
+
+class Held(HashedNgrams):
+    """A model whose first answer to a query waits."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def embed_query(self, text: str) -> Vector:
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.go_on.wait()
+        return await super().embed_query(text)
+
+
+async def test_a_query_that_waits_for_its_vector_holds_up_no_other(docs: Path):
+    model = Held()
+    store = memory(docs, model)
+    await store.open()
+    first = asyncio.create_task(sources(store, "capital of France", 1))
+    await model.asked.wait()
+    (docs / "docs" / "rome.md").write_text("Rome is the capital of Italy.")
+    assert await sources(store, "capital of Italy", 1) == ["docs/rome.md"]
+    assert not first.done()
+    model.go_on.set()
+    assert await first == ["docs/paris.md"]
+    await store.aclose()
+
+
+async def test_each_of_many_queries_at_once_sees_what_was_written_before_it(docs: Path):
+    store = memory(docs)
+    await store.open()
+    for number in range(5):
+        (docs / "docs" / f"{number}.md").write_text(f"Fact {number} about trains.")
+        found = await asyncio.gather(
+            *(sources(store, f"Fact {number} about trains.", 1) for _ in range(8))
+        )
+        assert found == [[f"docs/{number}.md"]] * 8
+    await store.aclose()

@@ -173,6 +173,22 @@ async def test_a_function_reaches_its_call_by_the_context(
     assert (event.call_id, event.tool, event.progress, event.total) == ("c7", "f", 1, 2)
 
 
+async def test_a_function_written_for_chatdev_finds_its_places_in_the_context(
+    catalog_of: Catalog, scope: Any, workspace: Any
+):
+    catalog = catalog_of(
+        m="""
+        def f(_context):
+            names = ("python_workspace_root", "graph_directory", "node_id", "other")
+            return [str(_context.get(name, "none")) for name in names]
+        """
+    )
+    tools = await opened(catalog, "f", workspace=workspace)
+    result = await tools.call("f", {}, scope, "c")
+    found = json.loads(result.text)
+    assert found == [str(workspace.files), str(workspace.root), scope.node, "none"]
+
+
 async def test_progress_starts_the_time_limit_anew(catalog_of: Catalog, scope: Any):
     catalog = catalog_of(
         m="""
