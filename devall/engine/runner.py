@@ -89,6 +89,8 @@ class GraphRun:
         }
         self._long_loops: set[tuple[int, ...]] = set()
         """Loops of which it was said that their bound is near."""
+        self._last_rounds: dict[tuple[int, ...], int] = {}
+        """By loop, what `LoopRound.bound` says."""
         self._parts = run.assemble(plan, name)
         self.freshness = Freshness(plan, run.cuts, name, since) if run.cuts.nodes or since else None
         self._scheduler = Scheduler(plan)
@@ -166,8 +168,7 @@ class GraphRun:
                 case RoundStarted():
                     self._watch_rounds(command)
                     if self._run.sinks:
-                        names = self._plan.names(command.loop)
-                        self._run.emit(LoopRound(path=self._path, loop=names, round=command.round))
+                        self._tell_round(command)
                 case LoopEnded():
                     self._loop_ended(command)
                 case _:
@@ -180,6 +181,19 @@ class GraphRun:
         node = self._plan.nodes[command.node]
         if self._run.sinks and not self._run.nodes[self._name + node.id].runs:
             self._run.emit(NodeSkipped(path=self._path, node=self._name + node.id))
+
+    def _tell_round(self, command: RoundStarted) -> None:
+        loop = command.loop
+        if loop not in self._last_rounds:
+            self._last_rounds[loop] = self._plan.last_round(loop)
+        self._run.emit(
+            LoopRound(
+                path=self._path,
+                loop=self._plan.names(loop),
+                round=command.round,
+                bound=self._last_rounds[loop],
+            )
+        )
 
     def _watch_rounds(self, command: RoundStarted) -> None:
         """Warn once of a loop that comes near its bound; a counter in it would end it anyway."""

@@ -83,6 +83,18 @@ class Plan:
         ]
         return max(self.graph.limits.max_loop_iterations, *counts, 1)
 
+    def last_round(self, loop: Sequence[int]) -> int:
+        """The round of a loop that is the last one at the latest, if each passes its counters."""
+        members = frozenset(loop)
+        starts = self.regions.entries(members, self.starts)
+        counts = [
+            config.config.max_iterations
+            for item in self.regions.round(members, starts).items
+            if not item.is_loop
+            and isinstance(config := self.nodes[item.members[0]].config, LoopCounterNode)
+        ]
+        return min(counts, default=max(self.graph.limits.max_loop_iterations, 1))
+
     def names(self, nodes: Sequence[int]) -> tuple[str, ...]:
         """The ids of nodes given by number."""
         return tuple(self.nodes[index].id for index in nodes)

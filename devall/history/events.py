@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from devall.core import events as kinds
-from devall.core.events import Event, RunStarted
+from devall.core.events import EdgeShape, Event, GraphShape, LoopShape, NodeShape, RunStarted
 from devall.core.messages import JsonValue, Message, from_json
 from devall.core.outcome import ErrorReport, Outcome
 from devall.core.usage import TokenUsage, Usage
@@ -75,6 +75,24 @@ def _reply(value: dict[str, JsonValue] | None) -> Message | None:
     return None if value is None else _message(value)
 
 
+def _graph(value: Mapping[str, JsonValue] | None) -> GraphShape | None:
+    if value is None:
+        return None
+    return GraphShape(
+        value["id"],
+        tuple(
+            NodeShape(each["id"], each["type"], _graph(each.get("graph")))
+            for each in value.get("nodes", ())
+        ),
+        tuple(_known(EdgeShape, each) for each in value.get("edges", ())),
+        tuple(
+            LoopShape(tuple(each["nodes"]), each.get("bound")) for each in value.get("loops", ())
+        ),
+        tuple(value.get("start", ())),
+        tuple(value.get("end", ())),
+    )
+
+
 def _text(value: JsonValue) -> JsonValue:
     """A text; one that is hidden, or in a file that was not read, is only described."""
     if not isinstance(value, Mapping):
@@ -124,6 +142,7 @@ _READERS: dict[str | tuple[str, str], Callable[[Any], Any]] = {
     ("RunFinished", "usage"): _usage,
     "estimate": _tokens,
     "nodes": tuple,
+    "graph": _graph,
     "loop": tuple,
     "changed": tuple,
     "following": tuple,

@@ -22,6 +22,7 @@ from devall.core.events import (
     HumanAnswered,
     ModelCallFinished,
     NodeFinished,
+    RunFinished,
     UnitFinished,
 )
 from devall.core.messages import JsonValue, Message, to_json
@@ -69,25 +70,55 @@ class HiddenOutputs:
         for node in nodes:
             self._add_node(node)
 
-    def cover(self, event: Event, body: dict[str, Any]) -> None:
-        """Replace what must not be written in the event's fields; `body` has them by name."""
+    def learn(self, event: Event) -> bool:
+        """Take in what the event tells of what is hidden; whether anything is."""
         match event:
             case NodeFinished(log_output=False) | UnitFinished(log_output=False):
                 self._add_node(event.node)
+            case _ if not self._nodes:
+                return False
             case _:
-                if not self._nodes:
-                    return
+                pass
         if getattr(event, "node", None) in self._nodes:
-            self._learn(event, body)
+            for text in _said(event):
+                self._add_text(text)
+        return True
+
+    def cover(self, event: Event, body: dict[str, Any]) -> None:
+        """Replace what must not be written in the event's fields; `body` has them by name."""
+        if not self.learn(event):
+            return
+        if getattr(event, "node", None) in self._nodes:
+            match event:
+                case NodeFinished() | UnitFinished():
+                    body["outputs"] = tuple(_without_content(m) for m in event.outputs)
+                case HumanAnswered():
+                    body["answer"] = hidden(event.answer)
+                case ModelCallFinished(reply=Message() as reply):
+                    body["reply"] = _without_content(reply) | _calls(reply)
+                case _:
+                    pass
+        if isinstance(event, RunFinished) and event.answer in self._texts:
+            body["answer"] = hidden(event.answer or "")
         for name in _FIELDS.intersection(body):
-            body[name] = self._covered(body[name])
-        match event:
-            case HumanAnswered() if event.node in self._nodes or event.answer in self._texts:
-                body["answer"] = hidden(event.answer)
+            body[name] = self.covered(body[name])
+
+    def covered(self, value: Any) -> Any:
+        """A value of an event without what must not be written."""
+        match value:
+            case str():
+                return self._text(value)
+            case Message():
+                return self._message(value)
+            case Outcome():
+                return self._outcome(value)
+            case Mapping():
+                mapping = cast("Mapping[str, JsonValue]", value)
+                return {key: self.covered(each) for key, each in mapping.items()}
+            case list() | tuple():
+                return [self.covered(each) for each in cast("list[JsonValue]", value)]
             case _:
-                answer = getattr(event, "answer", None)
-                if isinstance(answer, str) and answer in self._texts:
-                    body["answer"] = hidden(answer)
+                return value
 
     def _add_node(self, node: str) -> None:
         if node in self._nodes:
@@ -97,22 +128,6 @@ class HiddenOutputs:
             self._sources.add(source)
             # As agents/prompts.py and agents/recall.py write it.
             self._marks |= {f"=== {source} ===", f"=== {source}: ", f"- [{source}] "}
-
-    def _learn(self, event: Event, body: dict[str, Any]) -> None:
-        """Take in what a node has said whose words are hidden."""
-        match event:
-            case NodeFinished() | UnitFinished():
-                for message in event.outputs:
-                    self._add_text(message.text)
-                body["outputs"] = tuple(_without_content(m) for m in event.outputs)
-            case HumanAnswered():
-                self._add_text(event.answer)
-            case ModelCallFinished(reply=Message() as reply):
-                self._add_text(reply.text)
-                calls = to_json(replace(reply, content="")).get("tool_calls")
-                body["reply"] = _without_content(reply) | ({"tool_calls": calls} if calls else {})
-            case _:
-                pass
 
     def _add_text(self, text: str) -> None:
         if not text or text in self._texts:
@@ -126,23 +141,6 @@ class HiddenOutputs:
                 self._needles[needle] = len(bare)
                 self._heads.setdefault(needle[:SHORTEST], []).append(needle)
 
-    def _covered(self, value: Any) -> Any:
-        """A field's value without what must not be written."""
-        match value:
-            case str():
-                return self._text(value)
-            case Message():
-                return self._message(value)
-            case Outcome():
-                return self._covered(asdict(value))
-            case Mapping():
-                mapping = cast("Mapping[str, JsonValue]", value)
-                return {key: self._covered(each) for key, each in mapping.items()}
-            case list() | tuple():
-                return [self._covered(each) for each in cast("list[JsonValue]", value)]
-            case _:
-                return value
-
     def _message(self, message: Message) -> JsonValue:
         text = message.text
         if message.source in self._sources:
@@ -151,9 +149,33 @@ class HiddenOutputs:
             return _without_content(message)
         if text in self._texts or any(mark in text for mark in self._marks):
             return _without_content(message)
-        return self._covered(to_json(message))
+        whole = to_json(message)
+        content = whole["content"]
+        whole["content"] = (
+            self._text(content)
+            if isinstance(content, str)
+            else [self._named(part, "text", "data") for part in content]
+        )
+        if message.tool_calls:
+            whole["tool_calls"] = [
+                self._named(call, "arguments", "extra") for call in whole["tool_calls"]
+            ]
+        return self._named(whole, "extra")
+
+    def _outcome(self, outcome: Outcome) -> JsonValue:
+        whole = asdict(outcome)
+        if whole["error"] is not None:
+            whole["error"] = self._named(whole["error"], "message", "hint")
+        whole["waiting"] = [(path, self._text(question)) for path, question in outcome.waiting]
+        return whole
+
+    def _named(self, value: dict[str, JsonValue], *names: str) -> dict[str, JsonValue]:
+        """The object, with these of its fields covered; the others are no words of anybody."""
+        return {key: self.covered(each) if key in names else each for key, each in value.items()}
 
     def _text(self, text: str) -> str:
+        if text in self._texts:
+            return kept_out(len(text))
         for needle in self._found(text):
             text = text.replace(needle, kept_out(self._needles[needle]))
         return text
@@ -166,6 +188,19 @@ class HiddenOutputs:
             heads = {text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)}
             some = (needle for head in heads & self._heads.keys() for needle in self._heads[head])
         return sorted((needle for needle in some if needle in text), key=len, reverse=True)
+
+
+def _said(event: Event) -> Iterator[str]:
+    """What a node says in an event."""
+    match event:
+        case NodeFinished() | UnitFinished():
+            yield from (message.text for message in event.outputs)
+        case HumanAnswered():
+            yield event.answer
+        case ModelCallFinished(reply=Message() as reply):
+            yield reply.text
+        case _:
+            pass
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -186,6 +221,11 @@ def hidden(text: str) -> dict[str, JsonValue]:
 def kept_out(chars: object) -> str:
     """What stands for people in place of a text of so many characters."""
     return f"{HIDDEN}: {chars} characters)"
+
+
+def _calls(reply: Message) -> dict[str, JsonValue]:
+    calls = to_json(replace(reply, content="")).get("tool_calls")
+    return {"tool_calls": calls} if calls else {}
 
 
 def _without_content(message: Message) -> dict[str, JsonValue]:

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast
 
@@ -39,12 +39,15 @@ from devall.core.events import (
     UnitStarted,
     Warned,
 )
+from devall.telemetry.hidden import HiddenOutputs
 from devall.telemetry.redaction import Redactor
 from devall.telemetry.run_log import encode, event_name, open_private, private_folder
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 FILE_NAME = "run.log"
+_WORDS = frozenset({"arguments", "error", "message", "output", "question"})
+"""Fields of lines that hold what somebody has said."""
 LONGEST = 200
 """Characters of a text in a line; whole texts stand in events.jsonl."""
 
@@ -64,13 +67,20 @@ class LogLines:
     """
 
     def __init__(
-        self, stream: TextIO, *, level: LogLevel = "INFO", redactor: Redactor | None = None
+        self,
+        stream: TextIO,
+        *,
+        level: LogLevel = "INFO",
+        redactor: Redactor | None = None,
+        hidden: Collection[str] = (),
     ) -> None:
+        """Write to the stream; `hidden` are nodes with `log_output: false`, `S/X` in a subgraph."""
         import structlog  # 0.2 s, which only a run should pay
 
         self._stream = stream
         self._is_own = False
         self._redactor = redactor or Redactor()
+        self._hidden = HiddenOutputs(hidden)
         self._level: int = getattr(logging, level)
         self._second = 0
         self._second_text = ""
@@ -84,7 +94,12 @@ class LogLines:
 
     @classmethod
     def to_file(
-        cls, folder: Path, *, level: LogLevel = "INFO", redactor: Redactor | None = None
+        cls,
+        folder: Path,
+        *,
+        level: LogLevel = "INFO",
+        redactor: Redactor | None = None,
+        hidden: Collection[str] = (),
     ) -> LogLines:
         """Lines at the end of `run.log` in a run's folder, private to the user.
 
@@ -95,15 +110,19 @@ class LogLines:
         stream = os.fdopen(
             handle, "a", buffering=1, encoding="utf-8", errors="backslashreplace", newline="\n"
         )
-        lines = cls(stream, level=level, redactor=redactor)
+        lines = cls(stream, level=level, redactor=redactor, hidden=hidden)
         lines._is_own = True
         return lines
 
     def __call__(self, event: Event, /) -> None:
         """Write the event's line, if its level is high enough."""
+        is_any_hidden = self._hidden.learn(event)
         level, shown = _describe(event, self._level)
         if level < self._level:
             return
+        if is_any_hidden:
+            for name in _WORDS.intersection(shown):
+                shown[name] = self._hidden.covered(shown[name])
         self._logger.log(level, event_name(type(event)), at=event.at, **shown)
 
     def close(self) -> None:

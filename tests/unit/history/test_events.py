@@ -56,6 +56,22 @@ VALUES = {
 }
 
 
+GRAPH = kinds.GraphShape(
+    "g",
+    (
+        kinds.NodeShape("A", "agent"),
+        kinds.NodeShape("S", "subgraph", kinds.GraphShape("s", (kinds.NodeShape("X", "python"),))),
+    ),
+    (
+        kinds.EdgeShape("A", "S", condition={"type": "keyword", "config": {"any": ["x"]}}),
+        kinds.EdgeShape("S", "A", trigger=False, dynamic="map"),
+    ),
+    (kinds.LoopShape(("A", "S"), 3),),
+    ("A",),
+    ("S",),
+)
+
+
 def every_kind() -> list[Event]:
     """An event of each kind, with all that it must have."""
     from dataclasses import MISSING, fields
@@ -83,6 +99,7 @@ def test_every_event_is_read_back_as_it_was(tmp_path):
         kinds.ModelCallFinished(
             node="A", provider="p", model="m", turn=1, seconds=1, usage=TokenUsage(1, 2)
         ),
+        RunStarted(run_id="r", workflow="w", nodes=("A", "S"), graph=GRAPH),
         kinds.ModelCallStarted(
             node="A",
             provider="p",

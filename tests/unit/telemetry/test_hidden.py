@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
@@ -21,9 +22,10 @@ from devall.core.events import (
     UnitFinished,
     Warned,
 )
-from devall.core.messages import Message, TextPart, ToolCall, assistant, user
+from devall.core.messages import Message, TextPart, ToolCall, assistant, from_json, user
 from devall.core.outcome import ErrorReport, Outcome
 from devall.core.usage import Usage
+from devall.telemetry.logs import LogLines
 from devall.telemetry.redaction import Redactor
 from devall.telemetry.run_log import RunLog, read_events
 
@@ -149,6 +151,43 @@ def test_names_of_nodes_and_tools_stay_what_they_are(tmp_path: Path):
     started = ToolCallStarted(node="Researcher", call_id="1", tool="Researcher", arguments={})
     lines = log_of(tmp_path, said("Researcher"), started)
     assert (lines[1]["node"], lines[1]["tool"]) == ("Researcher", "Researcher")
+
+
+@pytest.mark.parametrize("word", ["assistant", "text", "failed", "x"])
+def test_words_of_the_format_stay_what_they_are(tmp_path: Path, word: str):
+    message = Message("assistant", (TextPart("open"),), tool_calls=(ToolCall("x", "text", "{}"),))
+    end = Outcome("failed", 1, ErrorReport("x", "open", "text"))
+    lines = log_of(
+        tmp_path,
+        said(word),
+        prompt(message),
+        RunFinished(run_id="r", outcome=end, answer=None, usage=Usage(), seconds=1),
+    )
+    assert from_json(lines[1]["messages"][0]) == message
+    assert lines[2]["outcome"] == {
+        "status": "failed",
+        "exit_code": 1,
+        "error": {"code": "x", "message": "open", "node": "text", "hint": ""},
+        "waiting": [],
+    }
+
+
+def test_lines_for_people_hold_no_hidden_words_either():
+    stream = io.StringIO()
+    lines = LogLines(stream, level="DEBUG", hidden={"A"})
+    for event in (
+        said(),
+        said("YES"),
+        NodeFinished(node="P", visit=1, seconds=0, outputs=(assistant("YES", "P"),)),
+        NodeFinished(node="P", visit=2, seconds=0, outputs=(assistant(f"So: {WORDS}", "P"),)),
+        ToolCallStarted(node="B", call_id="1", tool="t", arguments={"q": WORDS}),
+        NodeFailed(node="B", visit=1, seconds=0, code="x", message=f"refused: {WORDS}"),
+    ):
+        lines(event)
+    shown = stream.getvalue()
+    assert "YES" not in shown
+    assert "nobody may read" not in shown
+    assert shown.count("kept out of logs") == 4
 
 
 def test_where_nothing_is_hidden_nothing_is_changed(tmp_path: Path):
