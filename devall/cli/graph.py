@@ -57,13 +57,15 @@ def _execute(options: GraphOptions) -> int:
 
 
 def _drawing(graph: LoadedGraph, language: Format) -> str:
-    from devall.graph import draw
-
     match language:
         case "mermaid":
-            return draw.mermaid(graph)
+            from devall.pictures.mermaid import mermaid
+
+            return mermaid(graph)
         case "dot":
-            return draw.dot(graph)
+            from devall.pictures.dot import dot
+
+            return dot(graph)
         case _:
             assert_never(language)
 

@@ -41,7 +41,7 @@ from ruamel.yaml import YAML
 import devall
 from devall.cli.main import app, call
 from devall.config.schema import json_schema
-from devall.graph.draw import mermaid
+from devall.pictures.mermaid import mermaid
 from devall.testing.chat_server import ChatServer
 from devall.testing.scripted_model import ScriptedModels
 

@@ -8,7 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from devall.graph.draw import LONGEST_LABEL, dot, mermaid
+from devall.pictures.dot import dot
+from devall.pictures.mermaid import mermaid
+from devall.pictures.scene import LONGEST_LABEL
 from devall.loading.loader import LoadedGraph, load_text
 
 ODD_IDS = [
