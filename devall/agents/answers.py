@@ -28,12 +28,13 @@ class AnswerSchema:
         Raises:
             SetupError: it is no JSON Schema, or refers to something outside.
         """
-        self._schema = dict(schema)
-        self._validator = validator_of(self._schema)
+        self.schema = dict(schema)
+        """As it was written."""
+        self._validator = validator_of(self.schema)
 
     @cached_property
     def _text(self) -> str:
-        return json.dumps(self._schema, ensure_ascii=False)
+        return json.dumps(self.schema, ensure_ascii=False)
 
     @property
     def prompt(self) -> str:

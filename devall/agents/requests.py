@@ -140,6 +140,7 @@ class Requests:
         messages: Sequence[Message],
         tools: Sequence[ToolSchema] = (),
         params: Mapping[str, JsonValue] = NOTHING,
+        answer_schema: Mapping[str, JsonValue] | None = None,
     ) -> ChatReply:
         """The model's reply, retries included; from the journal where it stands there.
 
@@ -152,7 +153,7 @@ class Requests:
         shown = self.fitted(messages, tools, params)
         self.turn += 1
         turn = self.turn
-        request = ChatRequest(shown, tuple(tools), params, self.attachments)
+        request = ChatRequest(shown, tuple(tools), params, self.attachments, answer_schema)
         scope, model = self.scope, self.model
         size = self._size
         used = TokenUsage(size.tokens, longest_output(params))

@@ -113,7 +113,7 @@ class _Run:
         if config.thinking is not None:
             answer = await self._second_thought(prompt, asked.text, answer)
         if self._agent.schema is not None:
-            answer = await self._agent.schema.checked((*prompt, *exchange), answer, self._ask)
+            answer = await self._agent.schema.checked((*prompt, *exchange), answer, self._repair)
         await self._recall.write(asked, answer)
         output = Message("assistant", answer.content, self._agent.id)
         return NodeResult((output,), (*exchange, answer))
@@ -129,7 +129,9 @@ class _Run:
             shown = self._requests.fitted(whole, self._offers.schemas(offered), sent)
             if shown != whole:
                 offered = self._offers.with_beside(offered, shown)
-            reply = await self._requests.send(shown, self._offers.schemas(offered), sent)
+            reply = await self._requests.send(
+                shown, self._offers.schemas(offered), sent, self._answer_schema()
+            )
             message = replace(reply.message, source=self._agent.id)
             if not message.tool_calls:
                 self._warn_if_cut(reply)
@@ -222,9 +224,19 @@ class _Run:
         noted = with_note(prompt, await self._recall.read("thinking", asked))
         return await thinker(thinking, Thought(noted, answer), self._ask)
 
-    async def _ask(self, messages: Sequence[Message]) -> Message:
+    async def _repair(self, messages: Sequence[Message]) -> Message:
+        return await self._ask(messages, self._answer_schema())
+
+    def _answer_schema(self) -> Mapping[str, JsonValue] | None:
+        schema = self._agent.schema
+        return None if schema is None else schema.schema
+
+    async def _ask(
+        self, messages: Sequence[Message], answer_schema: Mapping[str, JsonValue] | None = None
+    ) -> Message:
         """The model's answer without tools; calls that it makes all the same are not run."""
-        reply = await self._requests.send(messages, params=self._sent(has_tools=False))
+        sent = self._sent(has_tools=False)
+        reply = await self._requests.send(messages, params=sent, answer_schema=answer_schema)
         self._warn_if_cut(reply)
         message = replace(reply.message, source=self._agent.id)
         # What the provider put beside the calls may name them: sent back, they would be open.

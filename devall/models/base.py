@@ -37,6 +37,9 @@ class ChatRequest:
     """Sent as given: `temperature`, `max_tokens`, `tool_choice`, `response_format`, ..."""
     attachments: AttachmentReader | None = field(default=None, repr=False, compare=False)
     """Reads the attachments that the messages name; None where there are none."""
+    answer_schema: Mapping[str, JsonValue] | None = field(default=None, compare=False)
+    """What an answer must fit, as JSON Schema. A model in process holds its answer to it unless
+    `response_format` says otherwise; to an endpoint goes only what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

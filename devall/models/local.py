@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from devall.models.exchange import Endpoints
 from devall.models.failures import Place
 from devall.models.openai import ChatCompletionsModel
 from devall.models.openai_client import endpoint_at
+from devall.models.schemas import bounded
 
 _KEY = "local"
 _MOST_CONTEXT = 8192
@@ -99,7 +100,16 @@ class LocalModel:
         url = await self.servers.url(self.file)
         place = Place(self.provider, self.name, "", "", _KEY, self.choice.timeout)
         model = ChatCompletionsModel(endpoint_at(self.servers.endpoints, url, _KEY), place)
-        return await model.complete(request, on_text)
+        return await model.complete(_held(request), on_text)
+
+
+def _held(request: ChatRequest) -> ChatRequest:
+    """The request, its answer held to the schema that it must fit: small models seldom do alone."""
+    if request.answer_schema is None or request.tools or "response_format" in request.params:
+        return request
+    form = {"name": "answer", "schema": bounded(request.answer_schema), "strict": False}
+    params = {**request.params, "response_format": {"type": "json_schema", "json_schema": form}}
+    return replace(request, params=params)
 
 
 def _start(file: Path) -> Any:

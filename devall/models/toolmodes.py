@@ -66,7 +66,9 @@ class InWords(WrappedModel):
         if self.mode == "json_schema":
             wanted = as_object(as_object(params.get("response_format")).get("json_schema"))
             schema = choice_schema(
-                tools, may_answer=may_answer, answer=as_object(wanted.get("schema")) or None
+                tools,
+                may_answer=may_answer,
+                answer=as_object(wanted.get("schema")) or request.answer_schema,
             )
             params["response_format"] = {
                 "type": "json_schema",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import devall
 from devall.core.errors import SetupError
 from devall.core.messages import Message, user
 from devall.models import weights
@@ -108,6 +109,31 @@ async def test_the_poet_draws_a_number_and_writes_about_it():
     assert len(heard) > 5
     assert poem.usage is not None
     assert 5 < poem.usage.output_tokens <= 60
+
+
+@needs_extra
+@needs_weights
+@pytest.mark.slow
+async def test_an_agent_with_an_output_schema_is_held_to_it(tmp_path: Path):
+    schema = {
+        "type": "object",
+        "required": ["colour", "count"],
+        "properties": {
+            "colour": {"enum": ["red", "green"]},
+            "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        },
+    }
+    config = {"provider": "local", "name": "smollm2", "output_schema": schema}
+    config["params"] = {"temperature": 0, "max_tokens": 40}
+    node = {"id": "A", "type": "agent", "config": config}
+    file = tmp_path / "flow.yaml"
+    file.write_text(json.dumps({"version": "0.4.0", "graph": {"start": "A", "nodes": [node]}}))
+    result = await devall.run(file, task="Nine red apples.")
+    assert result.answer is not None
+    found = json.loads(result.answer)
+    assert found["colour"] in {"red", "green"}
+    assert 1 <= found["count"] <= 9
+    assert result.usage.model_calls == 1  # it needed no repair
 
 
 @needs_extra
