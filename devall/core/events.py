@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from devall.core.messages import JsonValue, Message
 from devall.core.outcome import Outcome
+from devall.core.shape import GraphShape
 from devall.core.usage import TokenUsage, Usage
 
 
@@ -22,57 +23,6 @@ class Event:
 
     path: str = ""
     at: float = field(default_factory=time.time)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeShape:
-    """A node of a graph."""
-
-    id: str
-    type: str
-    """`agent`, `python`, ..."""
-    graph: GraphShape | None = None
-    """What a subgraph is made of."""
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeShape:
-    """An edge of a graph; its place in the list is the `edge` of `edge_fired`."""
-
-    source: str
-    target: str
-    trigger: bool = True
-    """Whether it makes its target run, or only hands messages on."""
-    dynamic: str = ""
-    """`map` or `tree`: its target runs once for each unit."""
-    condition: JsonValue = None
-    """The condition as the file has it; None: it always fires."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopShape:
-    """A loop of a graph, outermost ones only; what is within is told by `loop_round`."""
-
-    nodes: tuple[str, ...]
-    """Ids of its nodes in file order."""
-    bound: int | None = None
-    """Rounds after which it ends at the latest, as its counters and limits have it."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphShape:
-    """What a graph is made of."""
-
-    id: str
-    nodes: tuple[NodeShape, ...] = ()
-    """In file order."""
-    edges: tuple[EdgeShape, ...] = ()
-    """In file order; none where all nodes vote."""
-    loops: tuple[LoopShape, ...] = ()
-    start: tuple[str, ...] = ()
-    """Ids of the nodes that get the task."""
-    end: tuple[str, ...] = ()
-    """Ids of the nodes whose output is the answer; none: the file does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from devall.config.edges import Always
-from devall.core.events import EdgeShape, GraphShape, LoopShape, NodeShape
+from devall.config.edges import Always, Condition
+from devall.core.messages import JsonValue
+from devall.core.shape import EdgeShape, GraphShape, LoopShape, NodeShape
 from devall.graph.model import Plan, PlanEdge
 
 
@@ -30,13 +31,17 @@ def shape_of(plan: Plan) -> GraphShape:
 
 def _edge(edge: PlanEdge) -> EdgeShape:
     config = edge.config
-    condition = config.condition
-    is_plain = isinstance(condition, Always) and condition.value
-    written = condition.model_dump(mode="json", exclude_defaults=True)
     return EdgeShape(
         config.from_,
         config.to,
         config.trigger,
         config.dynamic.type if config.dynamic is not None else "",
-        None if is_plain else {"type": condition.type, **written},
+        _condition(config.condition),
     )
+
+
+def _condition(condition: Condition) -> JsonValue:
+    if isinstance(condition, Always) and condition.value:
+        return None
+    written = condition.model_dump(mode="json", exclude_defaults=True)
+    return {"type": condition.type, **written}

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from devall.core import events as kinds
-from devall.core.events import EdgeShape, Event, GraphShape, LoopShape, NodeShape, RunStarted
+from devall.core.events import Event, RunStarted
 from devall.core.messages import JsonValue, Message, from_json
 from devall.core.outcome import ErrorReport, Outcome
+from devall.core.shape import GraphShape
+from devall.core.shape import from_json as shape_from_json
 from devall.core.usage import TokenUsage, Usage
 from devall.telemetry.hidden import kept_out
 from devall.telemetry.run_log import event_name, read_events
@@ -76,21 +78,7 @@ def _reply(value: dict[str, JsonValue] | None) -> Message | None:
 
 
 def _graph(value: Mapping[str, JsonValue] | None) -> GraphShape | None:
-    if value is None:
-        return None
-    return GraphShape(
-        value["id"],
-        tuple(
-            NodeShape(each["id"], each["type"], _graph(each.get("graph")))
-            for each in value.get("nodes", ())
-        ),
-        tuple(_known(EdgeShape, each) for each in value.get("edges", ())),
-        tuple(
-            LoopShape(tuple(each["nodes"]), each.get("bound")) for each in value.get("loops", ())
-        ),
-        tuple(value.get("start", ())),
-        tuple(value.get("end", ())),
-    )
+    return None if value is None else shape_from_json(value)
 
 
 def _text(value: JsonValue) -> JsonValue:

@@ -26,6 +26,8 @@ from typing import Any, cast
 
 from devall.core.events import Event, TextDelta, ToolCallStarted
 from devall.core.messages import JsonValue, Message, to_json
+from devall.core.shape import GraphShape
+from devall.core.shape import to_json as shape_to_json
 from devall.telemetry.hidden import HiddenOutputs
 from devall.telemetry.redaction import Redactor
 
@@ -169,6 +171,8 @@ def _plain(value: object) -> JsonValue:
     """What `json` does not know, in its terms."""
     if isinstance(value, Message):
         return to_json(value)
+    if isinstance(value, GraphShape):
+        return shape_to_json(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in fields(value)}
     if isinstance(value, Mapping):

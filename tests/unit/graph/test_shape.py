@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from devall.core.events import EdgeShape, GraphShape, LoopShape, NodeShape
+from devall.core.shape import EdgeShape, GraphShape, LoopShape, NodeShape
 from devall.graph.compile import compile_graph
 from devall.graph.shape import shape_of
 from devall.loading.loader import load_mapping

@@ -6,6 +6,7 @@ from devall.core import events as kinds
 from devall.core.events import Event, NodeFinished, NodeStarted, RunFinished, RunStarted, TextDelta
 from devall.core.messages import Message, ToolCall, assistant, user
 from devall.core.outcome import ErrorReport, Outcome
+from devall.core.shape import EdgeShape, GraphShape, LoopShape, NodeShape
 from devall.core.usage import TokenUsage, Usage
 from devall.history.events import event_of, events_of, last_turn
 from devall.telemetry.redaction import Redactor
@@ -56,17 +57,17 @@ VALUES = {
 }
 
 
-GRAPH = kinds.GraphShape(
+GRAPH = GraphShape(
     "g",
     (
-        kinds.NodeShape("A", "agent"),
-        kinds.NodeShape("S", "subgraph", kinds.GraphShape("s", (kinds.NodeShape("X", "python"),))),
+        NodeShape("A", "agent"),
+        NodeShape("S", "subgraph", GraphShape("s", (NodeShape("X", "python"),))),
     ),
     (
-        kinds.EdgeShape("A", "S", condition={"type": "keyword", "config": {"any": ["x"]}}),
-        kinds.EdgeShape("S", "A", trigger=False, dynamic="map"),
+        EdgeShape("A", "S", condition={"type": "keyword", "config": {"any": ["x"]}}),
+        EdgeShape("S", "A", trigger=False, dynamic="map"),
     ),
-    (kinds.LoopShape(("A", "S"), 3),),
+    (LoopShape(("A", "S"), 3),),
     ("A",),
     ("S",),
 )
