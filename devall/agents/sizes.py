@@ -14,8 +14,10 @@ BYTES_PER_TOKEN = 4
 """Of UTF-8: near the truth for English and for most other writing, too few for code."""
 MEDIA_TOKENS = 1_000
 """What an image or another file counts as."""
-_MESSAGE_TOKENS = 4
+MESSAGE_TOKENS = 4
 """What goes around a message."""
+LEAST_SCALE, MOST_SCALE = 0.5, 2.0
+"""Between these times an estimate the truth is taken to be."""
 _CALIBRATING = 200
 """Tokens from which on a request's count says something about text, and not about its frame."""
 _OUTPUT_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -56,7 +58,7 @@ class Sizes:
     def learn(self, request: Size, usage: TokenUsage) -> None:
         """Correct the estimates by what the provider counted."""
         if request.text >= _CALIBRATING and usage.input_tokens:
-            self._scale = min(2.0, max(0.5, usage.input_tokens / request.text))
+            self._scale = min(MOST_SCALE, max(LEAST_SCALE, usage.input_tokens / request.text))
 
     def _scaled(self, tokens: int) -> int:
         # Rounded up, so that a whole is never more than its parts.
@@ -75,7 +77,7 @@ def _size(message: Message) -> int:
     media = 0
     if not isinstance(message.content, str):
         media = sum(isinstance(part, MediaPart) for part in message.content)
-    return -(-count // BYTES_PER_TOKEN) + media * MEDIA_TOKENS + _MESSAGE_TOKENS
+    return -(-count // BYTES_PER_TOKEN) + media * MEDIA_TOKENS + MESSAGE_TOKENS
 
 
 def _size_of_tools(tools: Sequence[ToolSchema]) -> int:

@@ -19,9 +19,6 @@ from devall.models.openai_client import endpoint_at
 from devall.models.schemas import bounded
 
 _KEY = "local"
-_MOST_CONTEXT = 8192
-"""Tokens of context for a file that is not of the catalogue; more would cost memory that
-nobody asked for."""
 
 
 @dataclass(slots=True)
@@ -130,8 +127,8 @@ def _start(file: Path) -> Any:
         threads.n_threads = 1
         threads.poll = 0
     params.use_jinja = True
-    known = [w.context for w in weights.CATALOGUE.values() if file.name == f"{w.name}.gguf"]
-    params.n_ctx = known[0] if known else _MOST_CONTEXT
+    known = file.stem in weights.CATALOGUE
+    params.n_ctx = weights.context_of(file.stem)
     params.n_parallel = 1
     params.cache_ram_mib = 0
     params.cache_prompt = not known

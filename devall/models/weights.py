@@ -46,6 +46,15 @@ CATALOGUE: Mapping[str, Weights] = {
     )
 }
 """What `devall models pull` knows, by name."""
+MOST_CONTEXT = 8192
+"""Tokens of context for a file that is not of the catalogue; more would cost memory that
+nobody asked for."""
+
+
+def context_of(name: str) -> int:
+    """Tokens that a model in this process reads and writes at most in one call."""
+    known = CATALOGUE.get(Path(name).name.removesuffix(".gguf"))
+    return known.context if known is not None else MOST_CONTEXT
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
