@@ -34,7 +34,7 @@ test-foreign: $(INSTALLED) $(FOREIGN) ## Those with MCP servers of others, and t
 
 foreign: $(INSTALLED) $(FOREIGN) ## Only their set-up
 
-$(FOREIGN): tests/foreign/package.json tests/foreign/requirements.txt scripts/foreign.sh | $(INSTALLED)
+$(FOREIGN): tests/foreign/package.json tests/foreign/requirements.txt tests/foreign/mem0.txt scripts/foreign.sh | $(INSTALLED)
 	@scripts/foreign.sh
 
 check: lint types layers test ## Lint, types, layers, then all tests

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what tests/foreign runs against into .venv/foreign: MCP servers that others wrote, the
-# protocol's conformance suite, and the Node that it needs. Called by make when the pins in
+# Installs what tests/foreign runs against into .venv/foreign: the client of mem0, MCP servers that
+# others wrote, the protocol's conformance suite, and the Node that it needs. Called by make when the pins in
 # tests/foreign are newer than the stamp, which is written last. Where npm cannot be had it says
 # so, leaves the reason in .venv/foreign/.missing and ends well: the tests are skipped with it.
 set -euo pipefail
@@ -17,6 +17,14 @@ missing() {
 
 mkdir -p "$place"
 rm -f "$place/.installed" "$place/.missing"
+# An environment on top of devall's: the client wants an older protobuf than others that are there.
+.venv/bin/python -m venv --clear --without-pip "$place/mem0"
+echo 'import site; site.addsitedir("'"$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')"'")' \
+    >"$(echo "$place"/mem0/lib/python*/site-packages)/devall.pth"
+.venv/bin/python -m pip --disable-pip-version-check --python "$place/mem0/bin/python" \
+    install --quiet --requirement "$pins/mem0.txt"
+touch "$place/mem0/.installed"
+
 command -v npm >/dev/null || missing "npm is not there"
 
 echo "foreign: installing MCP servers of others into $place (about a minute the first time)"

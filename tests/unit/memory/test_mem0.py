@@ -1,6 +1,7 @@
 """Memories at mem0: the library's own client against a server that plays the service.
 
 The library brings much along and is in no extra of the tests: without it, these are left out.
+tests/foreign/test_mem0.py runs them in an environment that has it.
 """
 
 from __future__ import annotations
