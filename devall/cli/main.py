@@ -83,7 +83,12 @@ GRAPH_EXAMPLES = """Examples:
 
 \b
   devall graph poem.yaml
-  devall graph poem.yaml --format dot | dot -Tsvg -o poem.svg
+  devall graph poem.yaml --format ascii
+  devall graph poem.yaml -o poem.svg
+  devall graph --run last -o run.png --theme dark
+
+\b
+svg and png need `pip install devall[pictures]`; the others need nothing.
 """
 SCHEMA_EXAMPLES = """Examples:
 
@@ -281,10 +286,37 @@ def validate(
 
 @app.command(epilog=GRAPH_EXAMPLES)
 def graph(
-    file: File,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="The workflow file; with --run it may be left out."),
+    ] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        str, typer.Option(metavar="mermaid|dot", help="The language of the drawing.")
-    ] = "mermaid",
+        str | None,
+        typer.Option(
+            metavar="mermaid|dot|svg|png|ascii",
+            help="The kind of picture; default: that of the suffix of --output, else mermaid.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write it to this file.")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN", help="Show what this run did: its id, a beginning of it, or `last`."
+        ),
+    ] = None,
+    theme: Annotated[
+        str | None,
+        typer.Option(
+            metavar="light|dark|auto",
+            help="Colours of svg (default: auto, as its viewer has it) and png (light).",
+        ),
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(metavar="N", help="How large png is drawn, from 0.25 to 8.")
+    ] = 2,
+    logs_dir: LogsDir = None,
     var: Variables = None,
     vars_file: VarsFile = None,
     env_file: EnvFile = None,
@@ -292,14 +324,18 @@ def graph(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Print a workflow's graph, to be drawn by Mermaid or Graphviz."""
+    """Draw a workflow's graph, and what a run of it did."""
     from devall.cli import graph as command
 
-    one_of(format, ("mermaid", "dot"))
     return command.execute(
         command.GraphOptions(
             file=file,
-            format=cast(command.Format, format),
+            format=format,
+            output=output,
+            run=run,
+            theme=theme,
+            scale=scale,
+            logs_dir=logs_dir,
             variables=var or (),
             vars_file=vars_file,
             env_file=env_file,

