@@ -9,16 +9,17 @@ from devall.cli.streams import write_answer
 from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 
+EVENTS = "events"
 TEST_CASE = "test-case"
-"""What `--output` may name beside commands: the file of a test."""
+"""What `--output` may name beside commands: a line of events.jsonl, the file of a test."""
 
 
 def execute(output: str | None = None, *, debug: bool = False) -> int:
     """Print the schema; the exit code.
 
     Args:
-        output: The command whose `--json` is described, or `test-case`; None = the format of
-            workflows.
+        output: The command whose `--json` is described, or `events`, or `test-case`; None = the
+            format of workflows.
         debug: Whether tracebacks are shown.
     """
 
@@ -34,6 +35,11 @@ def _schema(output: str | None) -> dict[str, JsonValue]:
         from devall.config.schema import json_schema
 
         return json_schema()
+    if output == EVENTS:
+        from devall.config.schema import DIALECT
+        from devall.telemetry.schema import events_schema
+
+        return {"$schema": DIALECT, **events_schema()}
     if output == TEST_CASE:
         from devall.testing.cases.case import case_schema
 
@@ -44,6 +50,6 @@ def _schema(output: str | None) -> dict[str, JsonValue]:
         known = ", ".join(f"'{name}'" if " " in name else name for name in OUTPUTS)
         raise UsageError(
             f"--output {output!r}: no such command prints JSON",
-            hint=f"there is {known}; and {TEST_CASE}",
+            hint=f"there is {known}; and {EVENTS}, {TEST_CASE}",
         )
     return output_schema(output)

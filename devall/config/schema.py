@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sys
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -17,6 +13,7 @@ from devall.config.base import FREE_PREFIX, ConfigModel
 from devall.config.edges import SplitBase
 from devall.config.tools import SourceBase
 from devall.config.workflow import Workflow
+from devall.core.docstrings import docstrings
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -47,7 +44,7 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if cls.__module__.startswith("devall.") and issubclass(cls, BaseModel):
-            found |= _docstrings(cls.__module__).get(cls.__name__, {})
+            found |= docstrings(cls.__module__).get(cls.__name__, {})
     return found
 
 
@@ -107,21 +104,3 @@ def _allow_nulls(definition: Schema) -> None:
         properties[key] = {"anyOf": [*allowed, null]} | default
         if description:
             properties[key]["description"] = description
-
-
-def _docstrings(module: str) -> dict[str, dict[str, str]]:
-    """Class to field to the text under it, as a module's source has them."""
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {
-        node.name: dict(_texts(node.body)) for node in tree.body if isinstance(node, ast.ClassDef)
-    }
-
-
-def _texts(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, text in pairwise(body):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str())):
-                written = cast("ast.Constant", text.value).value
-                yield name, inspect.cleandoc(cast("str", written)).replace("\n", " ")
-            case _:
-                pass

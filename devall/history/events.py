@@ -7,7 +7,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from devall.core import events as kinds
 from devall.core.events import Event, RunStarted
 from devall.core.messages import JsonValue, Message, from_json
 from devall.core.outcome import ErrorReport, Outcome
@@ -15,7 +14,7 @@ from devall.core.shape import GraphShape
 from devall.core.shape import from_json as shape_from_json
 from devall.core.usage import TokenUsage, Usage
 from devall.telemetry.hidden import kept_out
-from devall.telemetry.run_log import event_name, read_events
+from devall.telemetry.run_log import KINDS, read_events
 
 Value = TypeVar("Value")
 
@@ -41,7 +40,7 @@ def last_turn(events: Iterable[Event]) -> list[Event]:
 
 def event_of(line: Mapping[str, JsonValue]) -> Event | None:
     """The event of a line; None: a newer devall wrote it, and this one does not know it."""
-    kind = _KINDS.get(str(line.get("event")))
+    kind = KINDS.get(str(line.get("event")))
     if kind is None:
         return None
     values = {
@@ -134,10 +133,4 @@ _READERS: dict[str | tuple[str, str], Callable[[Any], Any]] = {
     "loop": tuple,
     "changed": tuple,
     "following": tuple,
-}
-
-_KINDS: dict[str, type[Event]] = {
-    event_name(each): each
-    for each in vars(kinds).values()
-    if isinstance(each, type) and issubclass(each, Event)
 }

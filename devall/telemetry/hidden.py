@@ -21,7 +21,9 @@ from devall.core.events import (
     Event,
     HumanAnswered,
     ModelCallFinished,
+    ModelCallStarted,
     NodeFinished,
+    NodeStarted,
     RunFinished,
     UnitFinished,
 )
@@ -82,6 +84,9 @@ class HiddenOutputs:
         if getattr(event, "node", None) in self._nodes:
             for text in _said(event):
                 self._add_text(text)
+        for message in _seen(event):  # a part of what was said may have come along an edge
+            if message.source in self._sources and message.role != "tool":
+                self._add_text(message.text)
         return True
 
     def cover(self, event: Event, body: dict[str, Any]) -> None:
@@ -143,11 +148,8 @@ class HiddenOutputs:
 
     def _message(self, message: Message) -> JsonValue:
         text = message.text
-        if message.source in self._sources:
-            if message.role != "tool":
-                self._add_text(text)
-            return _without_content(message)
-        if text in self._texts or any(mark in text for mark in self._marks):
+        is_hidden = message.source in self._sources or text in self._texts
+        if is_hidden or any(mark in text for mark in self._marks):
             return _without_content(message)
         whole = to_json(message)
         content = whole["content"]
@@ -201,6 +203,17 @@ def _said(event: Event) -> Iterator[str]:
             yield reply.text
         case _:
             pass
+
+
+def _seen(event: Event) -> tuple[Message, ...]:
+    """What a node or its model is shown in an event."""
+    match event:
+        case NodeStarted():
+            return event.inputs
+        case ModelCallStarted():
+            return event.messages
+        case _:
+            return ()
 
 
 def _forms(text: str) -> Iterator[str]:

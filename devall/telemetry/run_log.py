@@ -24,6 +24,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from devall.core import events
 from devall.core.events import Event, TextDelta, ToolCallStarted
 from devall.core.messages import JsonValue, Message, to_json
 from devall.core.shape import GraphShape
@@ -165,6 +166,14 @@ def _shape(kind: type[Event]) -> tuple[str, tuple[str, ...]]:
 def event_name(kind: type[Event]) -> str:
     """The name of a kind of event in files: `ToolCallStarted` is `tool_call_started`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+KINDS: Mapping[str, type[Event]] = {
+    event_name(each): each
+    for each in vars(events).values()
+    if isinstance(each, type) and issubclass(each, Event) and each not in {Event, TextDelta}
+}
+"""The events of the file by their names in it."""
 
 
 def _plain(value: object) -> JsonValue:
