@@ -373,6 +373,7 @@ async def replay(
                 on_event=on_event,
                 cuts=cuts,
                 remembers=bool(live),
+                is_traced=bool(live),
             )
         )
 

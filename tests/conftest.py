@@ -79,8 +79,8 @@ def write(workspace: Path) -> Callable[[str, str], Path]:
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, endpoint or option of the machine reaches a test."""
     for name in os.environ:
-        if name in {"API_KEY", "BASE_URL", "MODEL", "MCP_URL"} or name.startswith(
-            ("DEVALL_", "GITHUB_", "OPENAI_", "GEMINI_", "GOOGLE_API", "FASTMCP_", "MEM0_")
+        if name in {"API_KEY", "BASE_URL", "MODEL", "MCP_URL", "TRACEPARENT"} or name.startswith(
+            ("DEVALL_", "GITHUB_", "OPENAI_", "GEMINI_", "GOOGLE_API", "FASTMCP_", "MEM0_", "OTEL_")
         ):
             monkeypatch.delenv(name)
 

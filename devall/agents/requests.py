@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from urllib.parse import urlsplit
 
 from devall.agents.gates import Gate
 from devall.agents.history import answered
@@ -165,6 +166,7 @@ class Requests:
             turn=turn,
             messages=self._told.news(shown),
             tools=tuple(tool.name for tool in tools),
+            server=_server(model.url),
         )
         scope.allow("model_call", Estimate(model.provider, model.name, used))
         began = time.monotonic()
@@ -180,6 +182,7 @@ class Requests:
                 {
                     "attempt": attempt,
                     "message": str(error),
+                    "code": str(error.status or error.code),
                     "wait": wait,
                     "usage": asdict(charged) if charged else None,
                 }
@@ -228,7 +231,7 @@ class Requests:
     def _tell_again(self, starting: ModelCallStarted, failures: Sequence[JsonValue]) -> None:
         """Tell of the attempts of a call that stands in the journal."""
         for attempt in range(1, len(failures) + 2):
-            self.scope.emit(_of_attempt(starting, attempt))
+            self.scope.emit(replace(_of_attempt(starting, attempt), replayed=True))
             if attempt <= len(failures):
                 self._tell_failure(starting.turn, failures[attempt - 1])
 
@@ -243,6 +246,7 @@ class Requests:
                 turn=turn,
                 attempt=failure["attempt"],
                 message=failure["message"],
+                code=failure.get("code", ""),
                 wait=failure["wait"],
                 usage=TokenUsage(**usage) if usage else None,
             )
@@ -257,6 +261,17 @@ def _of_attempt(first: ModelCallStarted, attempt: int) -> ModelCallStarted:
     """What is said of an attempt as it begins; the messages are those of the first one."""
     messages = first.messages if attempt == 1 else ()
     return replace(first, at=time.time(), attempt=attempt, messages=messages)
+
+
+def _server(url: str) -> str:
+    """Host and port of an endpoint; never what else an address may hold."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        return ""
+    host = parts.hostname or ""
+    return f"{f'[{host}]' if ':' in host else host}:{port}" if host and port else host
 
 
 def _charged(error: ModelError) -> TokenUsage | None:

