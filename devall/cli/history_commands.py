@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,6 +44,19 @@ Times, durations and ids are no differences.
 Exit codes: 0 the runs do not differ, 1 they do, 2 there is no such run.
 """
 
+REPORT_EXAMPLES = """Examples:
+
+\b
+  devall report last
+  devall report 20261130-1403 -o poem.html
+  devall report last -o - | gzip > report.html.gz
+
+\b
+One HTML file that needs no network and can be mailed: how the run ended and
+why, its answer, its graph, a timeline, costs, and for each node its prompts,
+calls and outputs. Texts that would make it too large are cut, and say so.
+"""
+
 Full = Annotated[bool, typer.Option("--full", help="Show long texts whole on a terminal too.")]
 
 
@@ -51,6 +65,7 @@ def add_history_commands(app: typer.Typer) -> None:
     app.command(epilog=SHOW_EXAMPLES)(show)
     app.command(epilog=WHY_EXAMPLES)(why)
     app.command(epilog=DIFF_EXAMPLES)(diff)
+    app.command(epilog=REPORT_EXAMPLES)(report)
 
 
 def show(
@@ -111,4 +126,27 @@ def diff(
             as_json=as_json,
             debug=debug,
         )
+    )
+
+
+def report(
+    run: RunId,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="The file to write; -: standard output; default: report.html in the run's folder.",
+        ),
+    ] = None,
+    logs_dir: LogsDir = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Write a run as one HTML file, to look at and to mail."""
+    from devall.cli.report import ReportOptions, execute
+
+    return execute(
+        ReportOptions(run=run, output=output, logs_dir=logs_dir, as_json=as_json, debug=debug)
     )

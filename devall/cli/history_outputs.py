@@ -193,3 +193,20 @@ class DiffOutput(TypedDict):
     differences: list[DifferenceOutput]
     """All with `--all`, else the first."""
     notes: list[str]
+
+
+@closed
+class ReportOutput(TypedDict):
+    """A page that was written of a run."""
+
+    run_id: str
+    state: str
+    file: str
+    bytes: int
+    events: int
+    """Those that it tells of."""
+    nodes: int
+    picture: bool
+    """Whether it has a picture of the graph."""
+    cut_texts: int
+    """Texts that are not whole in it."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from devall.cli.doctor_outputs import DoctorOutput, ProvidersOutput
-from devall.cli.history_outputs import DiffOutput, ShowOutput, WhyOutput
+from devall.cli.history_outputs import DiffOutput, ReportOutput, ShowOutput, WhyOutput
 from devall.cli.outputs import (
     GraphOutput,
     McpLoginOutput,
@@ -52,6 +52,7 @@ OUTPUTS: dict[str, Any] = {
     "show": ShowOutput | RunOutput,
     "why": WhyOutput | RunOutput,
     "diff": DiffOutput | RunOutput,
+    "report": ReportOutput | RunOutput,
     "test": CasesOutput | RunOutput,
     "test add": CaseAddOutput | RunOutput,
     "runs list": RunsListOutput | RunOutput,

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 from devall.cli.streams import is_terminal, write_answer
 from devall.cli.words import count
+from devall.core.errors import DevallError, UsageError
 from devall.telemetry.redaction import SHORTEST_IN_ANSWERS, Redactor, environment_secrets
 
 if TYPE_CHECKING:
     from devall.history.past import Past
+    from devall.history.story import Story
+    from devall.loading.loader import LoadedWorkflow
 
 MOST_LINES = 30
 """Lines of a text on a terminal."""
@@ -68,6 +71,27 @@ def past_of(logs_dir: Path | None, run: str) -> Past:
     from devall.history.past import find_past
 
     return find_past(logs_folder(logs_dir), run)
+
+
+def workflow_of(past: Past, story: Story) -> tuple[LoadedWorkflow, str]:
+    """The workflow that the run followed, and what is doubtful about it.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    note = ""
+    was_edited = story.resumed is not None and bool(story.resumed.changed)
+    if not past.is_kept:
+        note = f"run {past.id} is in no journal: its conditions are told by the file as it is today"
+    elif was_edited:
+        note = "the run was resumed with nodes changed: conditions are those of the file today"
+    try:
+        return (past.workflow_now() if was_edited else past.workflow_then()), note
+    except DevallError as error:
+        raise UsageError(
+            f"the workflow of run {past.id} cannot be read: {error}",
+            hint=f"what has fired is told by: devall runs tail {past.id}",
+        ) from error
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:

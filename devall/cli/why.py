@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devall.cli.failures import Reporter, to_line
-from devall.cli.pages import Page, past_of, redactor_of_today
+from devall.cli.pages import Page, past_of, redactor_of_today, workflow_of
 from devall.cli.streams import write_answer, write_note
 from devall.cli.words import count
-from devall.core.errors import DevallError, UsageError
+from devall.core.errors import UsageError
 from devall.core.messages import JsonValue
 
 if TYPE_CHECKING:
     from devall.history.causes import Explanation, Firing, InEdge
-    from devall.history.past import Past
-    from devall.history.story import Story
-    from devall.loading.loader import LoadedWorkflow
 
 _MOST_RUNS = 3
 """Runs of a node, or of an edge's source, that are shown; the newest ones."""
@@ -49,7 +46,7 @@ def _execute(options: WhyOptions) -> int:
 
     past = past_of(options.logs_dir, options.run)
     story = past.story()
-    loaded, note = _workflow(past, story)
+    loaded, note = workflow_of(past, story)
     plan = compile_graph(loaded.root)
     redactor = redactor_of_today(loaded.secrets | environment_secrets(loaded.environment.values))
     known = list(dict.fromkeys((*names_in(plan), *story.nodes)))
@@ -88,27 +85,6 @@ def _execute(options: WhyOptions) -> int:
         page.add(f"{nodes[0]} has not run: the graph that it is in has not begun")
     page.write()
     return 0
-
-
-def _workflow(past: Past, story: Story) -> tuple[LoadedWorkflow, str]:
-    """The workflow that the run followed, and what is doubtful about it.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
-    note = ""
-    was_edited = story.resumed is not None and bool(story.resumed.changed)
-    if not past.is_kept:
-        note = f"run {past.id} is in no journal: its conditions are told by the file as it is today"
-    elif was_edited:
-        note = "the run was resumed with nodes changed: conditions are those of the file today"
-    try:
-        return (past.workflow_now() if was_edited else past.workflow_then()), note
-    except DevallError as error:
-        raise UsageError(
-            f"the workflow of run {past.id} cannot be read: {error}",
-            hint=f"what has fired is told by: devall runs tail {past.id}",
-        ) from error
 
 
 def _only(explanation: Explanation, number: int) -> Explanation:

@@ -99,6 +99,11 @@ class Texts:
         """The beginning of a text, on one line."""
         return shortened(clean(self.redact(text)), longest)
 
+    @property
+    def cut(self) -> int:
+        """How many texts are cut."""
+        return sum(each.left_out > 0 for each in self._every)
+
     def settle(self, most: int = MOST) -> int:
         """Bound all texts so that they take no more than so many bytes; characters of one.
 

@@ -6,8 +6,13 @@ import os
 from pathlib import Path
 
 
-def write_report(path: Path, text: str) -> None:
+def write_report(path: Path, text: str, mode: int | None = None) -> None:
     """Write a report; missing folders are made, and nobody ever reads half of one.
+
+    Args:
+        path: The file.
+        text: What it is to hold.
+        mode: Who may read it; None: as the process makes files.
 
     Raises:
         OSError: it cannot be written.
@@ -20,6 +25,7 @@ def write_report(path: Path, text: str) -> None:
     place = path.resolve()  # what a link points to, and not the link, is replaced
     unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
+        unfinished.touch(0o666 if mode is None else mode)
         unfinished.write_bytes(data)
         unfinished.replace(place)
     finally:

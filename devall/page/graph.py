@@ -1,0 +1,51 @@
+"""The picture of the graph on the page, where one can be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from devall.core.errors import DevallError
+from devall.history.course import course_of
+from devall.history.story import Story
+from devall.loading.loader import LoadedWorkflow
+
+MOST_NODES = 400
+"""Nodes that a picture can show: more of them nobody can read, and they take long to lay out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The graph as it ran."""
+
+    svg: Markup | None = None
+    note: str = ""
+    """Why there is none."""
+
+
+def picture_of(
+    workflow: LoadedWorkflow | None, story: Story, anchors: Mapping[str, str]
+) -> Picture:
+    """The picture of a run's graph, whose nodes lead to where the page tells of them.
+
+    Args:
+        workflow: What ran; None: it cannot be read any more.
+        story: The run's course.
+        anchors: Where the page tells of a node, by its name.
+    """
+    if workflow is None:
+        return Picture(note="No picture: the workflow of the run cannot be read any more.")
+    if len(story.nodes) > MOST_NODES:
+        return Picture(note=f"No picture: nobody could read one of {len(story.nodes):,} nodes.")
+    from devall.pictures.svg import svg
+
+    def link(node: str) -> str:
+        return f"#{anchors[node]}" if node in anchors else ""
+
+    try:
+        return Picture(Markup(svg(workflow.root, course_of(story), ids="g-", link=link)))  # noqa: S704 - escaped where it is drawn
+    except DevallError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        return Picture(note=f"No picture: {error}{hint}")
