@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -368,3 +370,31 @@ async def test_events_of_later_versions_with_more_fields_are_still_read(tell):
     told = await tell(graph([node("L", "literal", content="l")]))
     for line in lines_of(told.folder):
         assert event_of(line | {"mood": "good"}) == event_of(line)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "runs.md").read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_event():
+    section = PAGE.partition("## The log of events")[2]
+    assert not [name for name in KINDS if f"`{name}`" not in section]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+async def test_the_commands_of_the_page_read_a_log(tell):
+    told = await tell(graph([agent("Writer", tooling=TOOLS)]), {"writer": [ASKS, "3 it is"]})
+    section = PAGE.partition("## The log of events")[2]
+    commands = [line for line in section.splitlines() if line.startswith("jq ")]
+    assert len(commands) == 6
+    said = [
+        subprocess.run(
+            command, shell=True, cwd=told.folder, capture_output=True, text=True, check=True
+        ).stdout
+        for command in commands
+    ]
+    assert "/Writer@1" in said[0]
+    assert json.loads(said[1])[0]["model"] == "writer"
+    assert '["/Writer@1","add",{"a":1,"b":2}]' in said[2]
+    assert said[3] == ""
+    assert said[4] == "the task\n"
+    assert said[5] == ""
