@@ -49,6 +49,15 @@ class PassthroughConfig(ConfigModel):
     """Whether only the last input goes on, or all do."""
 
 
+class TemplateConfig(ConfigModel):
+    """A text that is made of the last input."""
+
+    template: Text
+    """A template in Jinja's language: `input` is the text of the last input, `inputs` those of all,
+    `environment` the variables of the environment that are no secrets. Beside Jinja's filters there
+    are `fromjson` and `tojson`. A name without a value is an error."""
+
+
 class PythonConfig(ConfigModel):
     """How the code in the last input is run."""
 
@@ -145,6 +154,15 @@ class LiteralNode(NodeBase):
     """The text."""
 
 
+class TemplateNode(NodeBase):
+    """A text that is made of the last input by a template."""
+
+    type: Literal["template"] = "template"
+    """The kind of node."""
+    config: TemplateConfig
+    """The template."""
+
+
 class PassthroughNode(NodeBase):
     """A place where ways meet; it hands on its input."""
 
@@ -216,6 +234,7 @@ Node: TypeAlias = Annotated[
     | HumanNode
     | LiteralNode
     | PassthroughNode
+    | TemplateNode
     | PythonNode
     | SubgraphNode
     | LoopCounterNode

@@ -8,6 +8,7 @@ DevallError                 code, exit_code, hint
   RunError                  the run went wrong (1)
     NodeError               which node; the cause is __cause__
     FunctionError           a condition or processor of an edge raised
+    TemplateError           a template cannot be filled in with what came
     JournalError            what was done cannot be kept: a full disk, a locked file
       RunTakenOver          another process has gone on with the run
     RecordedFailure         what went wrong in a recorded run, in its replay
@@ -132,6 +133,18 @@ class FunctionError(RunError):
         self.name = name
         super().__init__(
             f"{kind} function {name} of {where} raised {type(cause).__name__}: {cause}"
+        )
+
+
+class TemplateError(RunError):
+    """The template of a node cannot be filled in with what came."""
+
+    code = "template"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"the template cannot be filled in: {problem}",
+            hint="`{{ input }}` is the text of the last input; `input | fromjson` reads it as JSON",
         )
 
 

@@ -13,7 +13,7 @@ from devall.graph.checks.names import (
     check_thinking,
     check_tools,
 )
-from devall.graph.checks.schemas import check_schemas
+from devall.graph.checks.schemas import check_schemas, check_templates
 from devall.graph.checks.shape import Shape
 from devall.graph.checks.skills import check_skills
 from devall.graph.checks.structure import check_structure
@@ -51,6 +51,7 @@ def check(
         found += check_thinking(shape, functions)
         found += check_providers(shape)
         found += check_params(shape)
+        found += check_templates(shape)
         found += check_tools(shape, functions)
         if has_files:
             found += check_skills(shape, functions)

@@ -16,6 +16,7 @@ from devall.config.nodes import (
     PassthroughNode,
     PythonNode,
     SubgraphNode,
+    TemplateNode,
 )
 from devall.core.ports import HumanChannel
 from devall.engine.context import Executor
@@ -27,6 +28,7 @@ from devall.nodes.loops import LoopCounterExecutor, LoopTimerExecutor
 from devall.nodes.passthrough import PassthroughExecutor
 from devall.nodes.python import PythonExecutor
 from devall.nodes.subgraph import SubgraphExecutor
+from devall.nodes.template import TemplateExecutor
 from devall.workspace import Workspace
 
 
@@ -40,7 +42,7 @@ class Surroundings:
     """Makes the executor of an agent; the text is its name (`S/X` in a subgraph)."""
 
 
-_IMMEDIATE = LiteralNode, PassthroughNode, LoopCounterNode
+_IMMEDIATE = LiteralNode, PassthroughNode, TemplateNode, LoopCounterNode
 
 
 def is_immediate(node: Node) -> bool:
@@ -66,6 +68,8 @@ def executor_of(plan: Plan, node: Node, prefix: str, around: Surroundings) -> Ex
             return LiteralExecutor(node.id, node.config)
         case PassthroughNode():
             return PassthroughExecutor(node.config)
+        case TemplateNode():
+            return TemplateExecutor(node.id, node.config)
         case PythonNode():
             return PythonExecutor(node.id, node.config, around.workspace)
         case SubgraphNode():

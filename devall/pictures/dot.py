@@ -18,6 +18,7 @@ _SHAPES: Mapping[Kind, str] = {
     "human": "shape=trapezium, style=solid",
     "literal": "shape=note, style=solid",
     "passthrough": "shape=oval",
+    "template": "shape=parallelogram, style=solid",
     "python": "shape=component, style=solid",
     "subgraph": "shape=box3d, style=solid",
     "loop_counter": "shape=hexagon, style=solid",
@@ -49,8 +50,9 @@ def dot(graph: LoadedGraph, course: Course | None = None) -> str:
         '    edge [fontname="Helvetica", fontsize=9]',
         '    graph [fontname="Helvetica", fontsize=10, style="rounded"]',
         '    start [label="start", shape=oval, penwidth=2]',
-        '    finish [label="answer", shape=oval, penwidth=2]',
     ]
+    if scene.ends:
+        lines.append('    finish [label="answer", shape=oval, penwidth=2]')
     lines += _children(scene, scene.children, "    ")
     lines += [f"    start -> {_end(item, 'lhead')}" for item in scene.starts]
     lines += [f"    {_arrow(scene, arrow)}" for arrow in scene.arrows]

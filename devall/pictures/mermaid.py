@@ -18,6 +18,7 @@ _SHAPES: Mapping[Kind, tuple[str, str]] = {
     "human": ("[/", "\\]"),
     "literal": (">", "]"),
     "passthrough": ("([", "])"),
+    "template": ("[/", "/]"),
     "python": ("[[", "]]"),
     "subgraph": ("[", "]"),
     "loop_counter": ("{{", "}}"),
@@ -43,7 +44,8 @@ def mermaid(graph: LoadedGraph, course: Course | None = None) -> str:
     """
     scene = scene_of(graph, course)
     lines = ["flowchart TD"]
-    lines += ['    start(["start"])', '    finish(["answer"])']
+    ends = {"start": "start", "finish": "answer"} if scene.ends else {"start": "start"}
+    lines += [f'    {key}(["{word}"])' for key, word in ends.items()]
     lines += _children(scene, scene.children, "    ")
     lines += [f"    start --> {item.key}" for item in scene.starts]
     silent: list[int] = []
@@ -58,7 +60,7 @@ def mermaid(graph: LoadedGraph, course: Course | None = None) -> str:
     lines += [f"    {item.key} --> finish" for item in scene.ends]
     lines.append("    classDef mark stroke-width:3px")
     marked = [item.key for item in every(scene.children) if item.is_start or item.is_end]
-    lines.append(f"    class {','.join(['start', 'finish', *marked])} mark")
+    lines.append(f"    class {','.join([*ends, *marked])} mark")
     if course is not None:
         lines += _states(scene)
     if silent:

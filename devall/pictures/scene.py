@@ -26,7 +26,15 @@ LONGEST_LABEL = 60
 """Characters of one line of a label."""
 
 Kind = Literal[
-    "agent", "human", "literal", "passthrough", "python", "subgraph", "loop_counter", "loop_timer"
+    "agent",
+    "human",
+    "literal",
+    "passthrough",
+    "template",
+    "python",
+    "subgraph",
+    "loop_counter",
+    "loop_timer",
 ]
 
 
@@ -213,7 +221,7 @@ def _lines(node: Node) -> tuple[str, ...]:
     match node.type:
         case "agent":
             return name, _short(f"{node.config.provider}: {node.config.name}")
-        case "human" | "python" | "literal" | "passthrough" | "subgraph":
+        case "human" | "python" | "literal" | "passthrough" | "template" | "subgraph":
             return name, node.type
         case "loop_counter":
             return name, f"{node.config.max_iterations} rounds"

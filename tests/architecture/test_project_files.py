@@ -81,12 +81,18 @@ def test_the_constraints_are_names_and_exact_versions_only(project: Path):
     assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[\w.]+", line)] == []
 
 
+def _normal(name: str) -> str:
+    """The name of a package, however it is written."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def test_every_dependency_is_constrained_and_installed_so(project: Path):
     lines = (project / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.split("==") for line in lines if "==" in line)
+    pinned = (line.split("==") for line in lines if "==" in line)
+    pins = {_normal(name): number for name, number in pinned}
     table = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = table["optional-dependencies"]
     wanted = [*table["dependencies"], *extras["local"], *extras["dev"]]
-    names = [re.split(r"[<>=~! \[]", requirement)[0] for requirement in wanted]
+    names = [_normal(re.split(r"[<>=~! \[]", requirement)[0]) for requirement in wanted]
     assert [name for name in names if name not in pins] == []
     assert {n: version(n) for n in names} == {n: pins[n] for n in names}

@@ -1,14 +1,15 @@
-"""Rules about the JSON Schemas that agents' answers must fit."""
+"""Rules about what nodes hold in a language of its own: JSON Schemas, templates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from devall.config.nodes import AgentNode
+from devall.config.nodes import AgentNode, TemplateNode
 from devall.core.diagnostics import Diagnostic
 from devall.core.errors import SetupError
 from devall.graph.checks.shape import Shape
 from devall.loading.answer_schemas import read_schema, validator_of
+from devall.loading.templates import template_of
 
 
 def check_schemas(shape: Shape) -> Iterator[Diagnostic]:
@@ -29,3 +30,15 @@ def check_schemas(shape: Shape) -> Iterator[Diagnostic]:
                 error.hint,
                 "error",
             )
+
+
+def check_templates(shape: Shape) -> Iterator[Diagnostic]:
+    """Templates that are none."""
+    for number, node in enumerate(shape.nodes):
+        if not isinstance(node, TemplateNode):
+            continue
+        try:
+            template_of(node.config.template)
+        except SetupError as error:
+            path = ("nodes", number, "config", "template")
+            yield shape.diagnostic("bad-template", f"node {node.id}: {error}", path, "", "error")
