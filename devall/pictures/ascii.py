@@ -135,7 +135,8 @@ class _Drawing:
             yield ""
         self._last = rows[-1].key if rows else ""
         yield from self._items(rows, width)
-        yield f"{signs.dot} answer"
+        if self._ends:
+            yield f"{signs.dot} answer"
 
     def _items(self, items: Sequence[Dot | Box], width: int) -> Iterator[str]:
         for at, item in enumerate(items):

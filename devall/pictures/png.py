@@ -11,12 +11,13 @@ from devall.core.errors import SetupError, UsageError
 from devall.loading.loader import LoadedGraph
 from devall.pictures.course import Course
 from devall.pictures.fonts import font_files, unusual
-from devall.pictures.layout import Layout, layout_of
+from devall.pictures.layout import layout_of
 from devall.pictures.looks import FONTS
+from devall.pictures.places import Layout
 from devall.pictures.scene import scene_of
 from devall.pictures.svg import drawn
 
-MOST_PIXELS = 64_000_000
+MOST_PIXELS = 32_000_000
 """Of a whole picture; four bytes each are needed to draw it."""
 LONGEST_SIDE = 32_000
 """Pixels; viewers show nothing that is longer."""

@@ -9,21 +9,11 @@ from devall.core.amounts import count
 from devall.loading.loader import LoadedGraph
 from devall.pictures import marks
 from devall.pictures.course import Course
+from devall.pictures.faces import ICON, LABEL_LINE, LINE, PAD
 from devall.pictures.icons import KINDS, STATES
-from devall.pictures.layout import (
-    ICON,
-    LABEL_LINE,
-    LINE,
-    PAD,
-    Layout,
-    PlacedArrow,
-    PlacedBox,
-    PlacedNode,
-    Point,
-    Rect,
-    layout_of,
-)
+from devall.pictures.layout import layout_of
 from devall.pictures.looks import Theme, style
+from devall.pictures.places import Layout, PlacedArrow, PlacedBox, PlacedNode, Point, Rect
 from devall.pictures.scene import Scene, scene_of
 from devall.pictures.widths import measure
 

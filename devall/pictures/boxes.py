@@ -1,0 +1,102 @@
+"""Boxes made wide enough for the edges in them.
+
+Graphviz leaves curves and labels of a loop's edges partly outside of the loop's box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from devall.pictures.places import Layout, PlacedArrow, PlacedBox, Point, Rect
+from devall.pictures.rows import Holders, holders_of
+from devall.pictures.scene import Dot
+
+_PAD = 8
+_EDGE = 4
+"""What is left to what stands beside a box, and to the end of the picture."""
+
+
+def widened(layout: Layout) -> Layout:
+    """The layout, boxes as wide as what is in them where there is room for it."""
+    holders = holders_of(layout.scene)
+    rects = {each.box.key: each.rect for each in layout.boxes}
+    for placed in sorted(layout.boxes, key=lambda each: -each.depth):
+        key = placed.box.key
+        rects[key] = _widened(layout, placed, rects, holders)
+    boxes = [replace(each, rect=rects[each.box.key]) for each in layout.boxes]
+    return replace(layout, boxes=boxes)
+
+
+def _widened(layout: Layout, placed: PlacedBox, rects: dict[str, Rect], holders: Holders) -> Rect:
+    key, rect = placed.box.key, placed.rect
+    left, right = rect.x, rect.right
+    for inner in _inside(layout, key, rects, holders):
+        left, right = min(left, inner.x - _PAD), max(right, inner.right + _PAD)
+    left, right = max(left, _EDGE), min(right, layout.width - _EDGE)
+    for other in _beside(layout, key, rects, holders):
+        if other.y - _EDGE < rect.bottom and other.bottom + _EDGE > rect.y:
+            if rect.right <= other.x < right + _EDGE:
+                right = max(rect.right, other.x - _EDGE)
+            if left - _EDGE < other.right <= rect.x:
+                left = min(rect.x, other.right + _EDGE)
+    return Rect(left, rect.y, right - left, rect.height)
+
+
+def _inside(layout: Layout, key: str, rects: dict[str, Rect], holders: Holders) -> Iterator[Rect]:
+    """What a box should be around."""
+    for arrow in layout.arrows:
+        if _is_within(arrow, key, holders):
+            yield from _bounds(arrow)
+    for name, rect in rects.items():
+        if name != key and key in holders[name]:
+            yield rect
+
+
+def _beside(layout: Layout, key: str, rects: dict[str, Rect], holders: Holders) -> Iterator[Rect]:
+    """What a box must keep away from."""
+    yield from layout.pills.values()
+    for node in layout.nodes:
+        if key not in holders[node.dot.key]:
+            yield node.rect
+    for name, rect in rects.items():
+        if key not in holders[name] and name not in holders[key]:
+            yield rect
+    for arrow in layout.arrows:
+        if arrow.label is not None and not _is_within(arrow, key, holders):
+            yield arrow.label
+
+
+def _is_within(placed: PlacedArrow, key: str, holders: Holders) -> bool:
+    if placed.arrow is None:
+        return False
+    source, target = placed.arrow.source, placed.arrow.target
+    if not isinstance(source, Dot) and source is target and source.key == key:
+        return True  # of a subgraph to itself: drawn within
+    return key in holders[source.key][:-1] and key in holders[target.key][:-1]
+
+
+def _bounds(placed: PlacedArrow) -> Iterator[Rect]:
+    if placed.label is not None:
+        yield placed.label
+    points = [
+        point
+        for start in range(0, len(placed.way) - 3, 3)
+        for point in _curve(placed.way[start : start + 4])
+    ]
+    left, right = min(p.x for p in points), max(p.x for p in points)
+    yield Rect(left, points[0].y, right - left, 0)
+
+
+def _curve(corners: Sequence[Point]) -> Iterator[Point]:
+    """Places along a Bézier curve."""
+    a, b, c, d = corners
+    for step in range(9):
+        t = step / 8
+        u = 1 - t
+        yield Point(
+            *(
+                u**3 * p + 3 * u**2 * t * q + 3 * u * t**2 * r + t**3 * s
+                for p, q, r, s in zip(a, b, c, d, strict=True)
+            )
+        )
