@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib.util
 import os
 import signal
 import socket
@@ -11,9 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from textwrap import dedent
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -73,6 +75,28 @@ def write(workspace: Path) -> Callable[[str, str], Path]:
         return Path(name)
 
     return write_file
+
+
+@pytest.fixture
+def otlp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A receiver of OTLP (tests/otlp_receiver.py), which this process's environment names."""
+    with receiver_class()() as receiver:
+        for name, value in receiver.env.items():
+            monkeypatch.setenv(name, value)
+        yield receiver
+
+
+@lru_cache
+def receiver_class() -> Any:
+    """The class of the receiver; its file is no test, so that nobody else loads it."""
+    spec = importlib.util.spec_from_file_location(
+        "otlp_receiver", PROJECT / "tests/otlp_receiver.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Receiver
 
 
 @pytest.fixture(autouse=True)

@@ -366,7 +366,9 @@ class Spans:
         first = self._first.pop(opened.key, None)
         self._measures.call(opened, event.at - opened.at, more, usage, first)
         self._use(opened.parent, usage, event.usd)
-        self._tree.end(opened, event.at, {**more, **_used(usage, event.usd)}, failed=message)
+        if usage is not None and usage.tokens:
+            more |= _used(usage, event.usd)
+        self._tree.end(opened, event.at, more, failed=message)
         if event.wait is None:
             return
         about: dict[str, Value] = {

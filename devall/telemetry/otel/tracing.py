@@ -6,7 +6,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,6 +151,8 @@ class Tracing:
 
 def _release() -> str:
     """The version of devall; empty where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("devall")
     except PackageNotFoundError:
