@@ -84,6 +84,9 @@ class Run:
     """Takes secrets out of what steps are known by; None: there are none."""
     cuts: Cuts = NO_CUTS
     """From where on the journal's steps do not count."""
+    hidden: frozenset[str] = frozenset()
+    """Nodes inside of subgraphs whose words must not stand in logs, beside those that say so
+    themselves."""
     nodes: dict[str, NodeSummary] = field(default_factory=dict[str, NodeSummary])
     """By name: a node's id, `S/X` in a subgraph."""
     warnings: list[str] = field(default_factory=list[str])

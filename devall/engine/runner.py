@@ -182,6 +182,10 @@ class GraphRun:
         if self._run.sinks and not self._run.nodes[self._name + node.id].runs:
             self._run.emit(NodeSkipped(path=self._path, node=self._name + node.id))
 
+    def _is_logged(self, node: PlanNode) -> bool:
+        """Whether what a node says may stand in logs."""
+        return node.config.log_output and self._name + node.id not in self._run.hidden
+
     def _tell_round(self, command: RoundStarted) -> None:
         loop = command.loop
         if loop not in self._last_rounds:
@@ -307,7 +311,7 @@ class GraphRun:
             if dynamic is None:
                 summary.runs += 1
                 return await executor.run(scope, start.messages)
-            units = Units(executor, scope, summary, dynamic.config, node.config.log_output)
+            units = Units(executor, scope, summary, dynamic.config, self._is_logged(node))
             try:
                 return await run_units(dynamic, start.messages, start.units, units.run)
             finally:
@@ -386,7 +390,7 @@ class GraphRun:
                 visit=visit,
                 seconds=seconds,
                 outputs=result.outputs,
-                log_output=node.config.log_output,
+                log_output=self._is_logged(node),
             )
         )
         for delivery in deliveries:

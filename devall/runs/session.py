@@ -96,6 +96,7 @@ async def carry_out(session: Session) -> RunResult:
         price_of,
         redact=redactor.clean if redactor else None,
         cuts=session.cuts,
+        hidden=frozenset(_hidden(session.plan)),
     )
     state.ledger.lose(session.lost)
     crew = Crew(

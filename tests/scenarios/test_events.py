@@ -321,6 +321,7 @@ async def test_what_log_output_hides_stands_nowhere_in_the_folder_but_the_run_ha
             text = place.read_text()
             assert "nobody may read" not in text, place
             assert "said inside" not in text, place
+    assert not [e.node for e in told.events if getattr(e, "log_output", False) and "In" in e.path]
     assert lines[-1]["answer"] == {"hidden": True, "chars": len(words)}
     read = events_of(told.folder)
     assert len(read) == len([each for each in told.events if not isinstance(each, TextDelta)])
