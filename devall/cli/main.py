@@ -37,6 +37,7 @@ from devall.cli.parameters import (
     Variables,
     VarsFile,
 )
+from devall.cli.plan_commands import add_plan_command
 from devall.cli.provider_commands import add_provider_commands
 from devall.cli.rewriting_commands import add_rewriting_commands
 from devall.cli.runs_commands import runs_app
@@ -238,6 +239,9 @@ def run(
 add_kept_commands(app)
 add_history_commands(app)
 add_test_commands(app)
+
+
+add_plan_command(app)
 
 
 @app.command(epilog=VALIDATE_EXAMPLES)

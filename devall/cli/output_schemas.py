@@ -22,6 +22,7 @@ from devall.cli.outputs import (
     ToolsListOutput,
     ValidateOutput,
 )
+from devall.cli.plan_outputs import PlanOutput
 from devall.cli.rewriting_outputs import FmtOutput, ImportOutput
 from devall.cli.runs_outputs import (
     RunsAnswerOutput,
@@ -42,6 +43,7 @@ OUTPUTS: dict[str, Any] = {
     "fmt": FmtOutput | RunOutput,
     "import chatdev": ImportOutput | RunOutput,
     "graph": GraphOutput | RunOutput,
+    "plan": PlanOutput | RunOutput,
     "tools list": ToolsListOutput | RunOutput,
     "tools call": ToolsCallOutput | RunOutput,
     "models list": ModelsListOutput | RunOutput,

@@ -114,7 +114,7 @@ class Loop:
 
         They are the dominators of a flow graph whose roots are the entries.
         """
-        found = {node: self.members for node in self.members}
+        found = dict.fromkeys(self.members, self.members)
         for node in self.entries:
             found[node] = frozenset((node,))
         into: dict[int, list[int]] = {node: [] for node in self.members}
@@ -142,10 +142,10 @@ class Loop:
             if not always_speaks(self.plan, node):
                 continue
             for edge in self._inside:
-                if edge.source == node and edge.target not in ran:
-                    if is_certain(edge) and self._reaches(edge):
-                        ran.add(edge.target)
-                        todo.append(edge.target)
+                is_new = edge.source == node and edge.target not in ran
+                if is_new and is_certain(edge) and self._reaches(edge):
+                    ran.add(edge.target)
+                    todo.append(edge.target)
         return frozenset(ran)
 
     def _reaches(self, edge: PlanEdge) -> bool:
