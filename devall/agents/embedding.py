@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,6 +12,7 @@ from devall.agents.retry import Sleep, repeated
 from devall.config.agents import RetryConfig
 from devall.core.errors import ContextOverflow, ModelRefused
 from devall.memory.vectors import Vector, unit
+from devall.models.base import Embeddings
 
 _BLANK = "(no text)"
 """What is embedded in the place of a text without words, which endpoints refuse."""
@@ -18,6 +20,10 @@ _SHORTEST = 200
 """Characters: a text that is too long for the endpoint is halved down to this."""
 _TOO_MUCH = frozenset({400, 413, 422})
 """Statuses of requests that may hold too much."""
+
+
+Tell = Callable[[int, float, Embeddings], None]
+"""Takes what was asked of the endpoint: the number of texts, seconds, and what came back."""
 
 
 class Embedder(Protocol):
@@ -28,8 +34,8 @@ class Embedder(Protocol):
         """The model's name."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """The vectors of texts, all of one size.
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        """The vectors of texts.
 
         Raises:
             ModelError: the attempt failed.
@@ -48,6 +54,7 @@ class EndpointEmbedding:
     """Characters of a text that are embedded; the rest is left out."""
     retry: RetryConfig = field(default_factory=RetryConfig)
     sleep: Sleep = asyncio.sleep
+    tell: Tell = lambda _texts, _seconds, _found: None
 
     @property
     def name(self) -> str:
@@ -81,7 +88,7 @@ class EndpointEmbedding:
 
     async def _some(self, texts: Sequence[str]) -> list[Vector]:
         try:
-            vectors = await repeated(self._attempt(texts), self.retry, sleep=self.sleep)
+            found = await repeated(self._attempt(texts), self.retry, sleep=self.sleep)
         except ModelRefused as error:
             if len(texts) > 1 and error.status in _TOO_MUCH:
                 # Servers differ in how many texts a request may hold, and say so in many ways.
@@ -90,7 +97,13 @@ class EndpointEmbedding:
             if isinstance(error, ContextOverflow) and len(texts[0]) > _SHORTEST:
                 return await self._some([texts[0][: len(texts[0]) // 2]])
             raise
-        return [unit(vector) for vector in vectors]
+        return [unit(vector) for vector in found.vectors]
 
-    def _attempt(self, texts: Sequence[str]) -> Callable[[], Awaitable[Sequence[Sequence[float]]]]:
-        return lambda: self.model.embed(texts)
+    def _attempt(self, texts: Sequence[str]) -> Callable[[], Awaitable[Embeddings]]:
+        async def attempt() -> Embeddings:
+            began = time.monotonic()
+            found = await self.model.embed(texts)
+            self.tell(len(texts), time.monotonic() - began, found)
+            return found
+
+        return attempt

@@ -344,6 +344,22 @@ class MemoryIndexed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingFinished(Event):
+    """An endpoint has made vectors of texts, for a memory store."""
+
+    store: str
+    provider: str
+    model: str
+    texts: int
+    """How many."""
+    seconds: float
+    usage: TokenUsage | None = None
+    """None: the endpoint did not say."""
+    usd: float | None = None
+    """What it cost; None: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(Event):
     """Something that a user should know, though the run goes on."""
 

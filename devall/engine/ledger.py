@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from devall.core.events import (
+    EmbeddingFinished,
     Event,
     ModelCallFailed,
     ModelCallFinished,
@@ -41,6 +42,11 @@ class Tally:
             self.usd += usd
             self.priced_calls += 1
 
+    def add_embedding(self, usage: TokenUsage, usd: float | None) -> None:
+        """Count what making vectors took: it is no model call."""
+        self.input_tokens += usage.input_tokens
+        self.usd += usd or 0.0
+
     def with_open(self, calls: int) -> Usage:
         """The totals, where so many calls more were made and never answered."""
         made = self.model_calls + calls
@@ -51,7 +57,7 @@ class Tally:
             self.output_tokens,
             self.cached_tokens,
             self.unknown_calls + calls,
-            self.usd if self.priced_calls or not made else None,
+            self.usd if self.usd or self.priced_calls or not made else None,
             made - self.priced_calls,
         )
 
@@ -81,15 +87,23 @@ class Ledger:
                 self._open.pop((event.path, event.turn), None)
                 for tally in (*self._of_node(event.node), self._of_model(event.model)):
                     tally.add(event.usage, event.usd)
+            case EmbeddingFinished(usage=TokenUsage() as usage):
+                for tally in (self._total, self._of_model(event.model)):
+                    tally.add_embedding(usage, event.usd)
             case ToolCallFinished():
                 for tally in self._of_node(event.node):
                     tally.tool_calls += 1
             case _:
                 pass
 
-    def lose(self, attempts: Iterable[ModelCallStarted | ModelCallFailed]) -> None:
-        """Add attempts of earlier processes of the run that its journal knows nothing of."""
+    def lose(
+        self, attempts: Iterable[ModelCallStarted | ModelCallFailed | EmbeddingFinished]
+    ) -> None:
+        """Add what earlier processes of the run used, and its journal knows nothing of."""
         for event in attempts:
+            if isinstance(event, EmbeddingFinished):
+                self.note(event)
+                continue
             known = event if isinstance(event, ModelCallFailed) else None
             for tally in (*self._of_node(event.node), self._of_model(event.model)):
                 tally.add(known and known.usage, known and known.usd)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -56,6 +56,15 @@ class ChatReply:
     """The model that answered, as the endpoint names it."""
     notes: tuple[str, ...] = ()
     """What a user should know of how the answer came about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Texts as vectors, all of one size, in the order of the texts."""
+
+    vectors: Sequence[Sequence[float]]
+    usage: TokenUsage | None = None
+    """None: the endpoint did not say."""
 
 
 OnText = Callable[[str], None]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from devall.core.messages import NOTHING, JsonValue
+from devall.core.usage import TokenUsage
+from devall.models.base import Embeddings
 from devall.models.exchange import Endpoint
 from devall.models.failures import Place
 from devall.models.shapes import as_list, as_object
@@ -33,8 +35,8 @@ class EmbeddingsModel:
         """The model's name."""
         return self.place.model
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One attempt: the vectors of texts, in their order, all of one size.
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        """One attempt.
 
         Raises:
             ModelError: the endpoint refused, stayed out of reach, or answered with nonsense.
@@ -52,7 +54,14 @@ class EmbeddingsModel:
             )
         if len({len(vector) for vector in vectors}) > 1:
             raise self.place.bad("vectors of different sizes")
-        return vectors
+        return Embeddings(vectors, _usage((answer or {}).get("usage")))
+
+
+def _usage(written: JsonValue) -> TokenUsage | None:
+    """What it used; servers name it `prompt_tokens`, `total_tokens`, or not at all."""
+    found = as_object(written)
+    tokens = found.get("prompt_tokens", found.get("total_tokens"))
+    return TokenUsage(tokens) if isinstance(tokens, int) and tokens >= 0 else None
 
 
 def _numbers(written: JsonValue) -> Sequence[float]:

@@ -10,7 +10,18 @@ from devall.core.messages import Message, user
 from devall.core.ports import NodeResult, Scope
 
 _SILENT = NodeResult()
-_SECONDS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
+SECONDS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
+"""Of a timer's units."""
+
+
+def counter_text(config: LoopCounterConfig) -> str:
+    """What a counter says at its limit."""
+    return config.message or f"Loop limit reached ({config.max_iterations})"
+
+
+def timer_text(config: LoopTimerConfig) -> str:
+    """What a timer says when its time is up."""
+    return config.message or f"Time limit reached ({config.max_duration:g} {config.duration_unit})"
 
 
 class LoopCounterExecutor:
@@ -29,8 +40,7 @@ class LoopCounterExecutor:
             return _SILENT
         if config.reset_on_emit:
             self._count = 0
-        text = config.message or f"Loop limit reached ({config.max_iterations})"
-        return NodeResult((user(text, self._node),))
+        return NodeResult((user(counter_text(config), self._node),))
 
 
 class LoopTimerExecutor:
@@ -51,14 +61,11 @@ class LoopTimerExecutor:
         now: float = await scope.step("clock", "now", None, _now)
         if self._began is None:
             self._began = now
-        if now - self._began < config.max_duration * _SECONDS[config.duration_unit]:
+        if now - self._began < config.max_duration * SECONDS[config.duration_unit]:
             return NodeResult(tuple(inputs)) if config.passthrough else _SILENT
         if config.reset_on_emit:
             self._began = None
-        text = config.message or (
-            f"Time limit reached ({config.max_duration:g} {config.duration_unit})"
-        )
-        return NodeResult((user(text, self._node),))
+        return NodeResult((user(timer_text(config), self._node),))
 
 
 async def _now() -> float:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -20,18 +21,21 @@ from devall.config.memory import (
 )
 from devall.config.memory import MemoryStore as StoreConfig
 from devall.core.errors import SetupError
-from devall.core.events import MemoryIndexed, Sink, Warned
+from devall.core.events import EmbeddingFinished, MemoryIndexed, Sink, Warned
 from devall.core.messages import JsonValue
 from devall.graph.model import Plan
 from devall.memory.base import MemoryStore
 from devall.memory.embedding import EmbeddingModel, local_model
-from devall.models.base import ModelChoice, ModelSource
+from devall.models.base import Embeddings, ModelChoice, ModelSource
+from devall.models.prices import price_of
 from devall.models.routes import WITHOUT_KEY
 from devall.workspace import Workspace
 
 DEFAULT_MODEL = "text-embedding-3-small"
 """The embedding model where a file names none."""
 
+_PROVIDER = "openai"
+"""The only one that embeddings are asked of: every endpoint that speaks its API."""
 _WITHOUT_KEY = "or write `embedding: {provider: local}`, which needs no key"
 
 
@@ -123,12 +127,29 @@ class Memories:
             if isinstance(self.models, EmbeddingSource):
                 model = _embedder(self.models, store, config)
                 batch, longest = config.count("batch_size", 64), config.count("max_length", 8191)
-                return EndpointEmbedding(model, batch, longest, RetryConfig())
+                tell = partial(self._tell_embedding, store, model.name)
+                return EndpointEmbedding(model, batch, longest, RetryConfig(), tell=tell)
             self._warn("this source of models has no embedding models")
         model, warning = local_model()
         if warning:
             self._warn(warning)
         return model
+
+    def _tell_embedding(
+        self, store: str, model: str, texts: int, seconds: float, found: Embeddings
+    ) -> None:
+        usage = found.usage
+        self.emit(
+            EmbeddingFinished(
+                store=store,
+                provider=_PROVIDER,
+                model=model,
+                texts=texts,
+                seconds=seconds,
+                usage=usage,
+                usd=None if usage is None else price_of(_PROVIDER, model, usage),
+            )
+        )
 
     def _warn(self, text: str) -> None:
         if not self._has_warned:
@@ -162,7 +183,7 @@ def check_memories(plan: Plan, models: ModelSource, environ: Mapping[str, str]) 
 def _embedder(models: EmbeddingSource, store: str, config: EmbeddingConfig) -> Embedder:
     name = config.model or DEFAULT_MODEL
     seconds = config.count("timeout", 60)
-    choice = ModelChoice("openai", name, config.base_url, config.api_key, timeout=seconds)
+    choice = ModelChoice(_PROVIDER, name, config.base_url, config.api_key, timeout=seconds)
     try:
         return models.embeddings(choice, config.sent)
     except SetupError as error:

@@ -1,6 +1,7 @@
-"""Model calls that earlier processes of a run made and did not bring to an end.
+"""What earlier processes of a run were charged for, and no journal holds.
 
-No journal holds them, so a run that is resumed makes them again; they were charged all the same.
+Those are model calls that were not brought to an end, which a run that is resumed makes again,
+and the vectors that memory stores asked for.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-from devall.core.events import ModelCallFailed, ModelCallStarted
+from devall.core.events import EmbeddingFinished, ModelCallFailed, ModelCallStarted
 from devall.core.messages import JsonValue
 from devall.core.usage import TokenUsage
 from devall.telemetry.run_log import FILE_NAME
 
-_MARK = '"event":"model_call_'
+_MARKS = '"event":"model_call_', '"event":"embedding_finished"'
 
-Attempt = ModelCallStarted | ModelCallFailed
-"""One that was never heard of again, or one that failed before such a one."""
+Attempt = ModelCallStarted | ModelCallFailed | EmbeddingFinished
+"""A call that was never heard of again, one that failed before such a one, or vectors."""
 
 
 def lost_attempts(folder: Path) -> tuple[Attempt, ...]:
-    """The attempts of unfinished calls by the run's events.jsonl; none where there is no such."""
+    """The vectors, and the attempts of unfinished calls, by the run's events.jsonl; none where there is no such."""
     try:
         with (folder / FILE_NAME).open(encoding="utf-8", errors="replace") as file:
             return tuple(_unfinished(_model_calls(file)))
@@ -32,7 +33,7 @@ def lost_attempts(folder: Path) -> tuple[Attempt, ...]:
 
 def _model_calls(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
     for line in lines:
-        if _MARK in line:
+        if any(mark in line for mark in _MARKS):
             try:
                 yield cast("dict[str, JsonValue]", json.loads(line))
             except json.JSONDecodeError:  # torn by the end of its process
@@ -42,6 +43,9 @@ def _model_calls(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
 def _unfinished(events: Iterable[dict[str, JsonValue]]) -> Iterator[Attempt]:
     pending: dict[tuple[str, int], list[Attempt]] = {}
     for event in events:
+        if event["event"] == "embedding_finished":
+            yield _embedding(event)
+            continue
         key = event["path"], event["turn"]
         match event["event"]:
             case "model_call_started":
@@ -49,11 +53,10 @@ def _unfinished(events: Iterable[dict[str, JsonValue]]) -> Iterator[Attempt]:
                     yield from pending.pop(key, ())
                 pending.setdefault(key, []).append(ModelCallStarted(**_named(event)))
             case "model_call_failed" if pending.get(key):
-                usage: JsonValue = event.get("usage")
                 pending[key][-1] = ModelCallFailed(
                     **_named(event),
                     message="",
-                    usage=TokenUsage(**usage) if usage else None,
+                    usage=_usage(event),
                     usd=event.get("usd"),
                 )
             case "model_call_finished":
@@ -62,6 +65,16 @@ def _unfinished(events: Iterable[dict[str, JsonValue]]) -> Iterator[Attempt]:
                 pass
     for attempts in pending.values():
         yield from attempts
+
+
+def _embedding(event: dict[str, JsonValue]) -> EmbeddingFinished:
+    names = ("store", "provider", "model", "texts", "seconds", "usd")
+    return EmbeddingFinished(**{name: event[name] for name in names}, usage=_usage(event))
+
+
+def _usage(event: dict[str, JsonValue]) -> TokenUsage | None:
+    usage: JsonValue = event.get("usage")
+    return TokenUsage(**usage) if usage else None
 
 
 def _named(event: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TextIO, cast
 
 from devall.core.events import (
     EdgeFired,
+    EmbeddingFinished,
     Event,
     HistoryCut,
     HumanAnswered,
@@ -199,6 +200,7 @@ _PLAIN: dict[type[Event], tuple[int, tuple[str, ...]]] = {
     ModelCallDelayed: (_INFO, ("node", "model", "turn", "seconds")),
     HistoryCut: (_INFO, ("node", "turn", "left_out", "shortened", "tokens", "most")),
     ToolCallStarted: (_DEBUG, ("node", "tool", "call_id", "arguments")),
+    EmbeddingFinished: (_DEBUG, ("store", "model", "texts", "seconds", "usd")),
     MemoryIndexed: (_INFO, ("store", "done", "files", "passages")),
     ToolProgress: (_DEBUG, ("node", "tool", "call_id", "progress", "total", "message")),
     TextDelta: (-1, ()),

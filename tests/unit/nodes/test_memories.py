@@ -10,7 +10,7 @@ import pytest
 
 import devall
 from devall.core.errors import JournalError, SetupError
-from devall.core.events import MemoryIndexed, Warned
+from devall.core.events import EmbeddingFinished, MemoryIndexed, Warned
 from devall.journal.base import StepRecord
 from devall.journal.memory import MemoryJournal
 from devall.testing.chat_server import ChatServer
@@ -57,6 +57,25 @@ async def test_memories_are_found_by_the_vectors_of_an_endpoint(
         assert {r.path for r in server.requests} == {"/v1/chat/completions", "/v1/embeddings"}
     records = json.loads((here / "mem" / "facts.json").read_text())["records"]
     assert [(r["model"], r["dimensions"]) for r in records] == [("e", 256)] * 3
+
+
+async def test_tokens_of_embeddings_are_in_the_totals(here: Path):
+    recorder = Recorder()
+    async with ChatServer({"m": ["It is 42."]}) as server:
+        own = simple(base_url=server.url, api_key="k", model="text-embedding-3-small")
+        file = workflow(here, own, base_url=server.url, api_key="k")
+        result = await devall.run(file, task="what is it?", on_event=recorder)
+    made = recorder.of(EmbeddingFinished)
+    assert made
+    assert {(each.store, each.model) for each in made} == {("facts", "text-embedding-3-small")}
+    tokens = sum(each.usage.input_tokens for each in made if each.usage)
+    assert tokens > 0
+    of_agent, of_vectors = (result.usage_by_model[m] for m in ("m", "text-embedding-3-small"))
+    assert of_vectors.input_tokens == tokens
+    assert of_vectors.model_calls == 0
+    assert result.usage.input_tokens == of_agent.input_tokens + tokens
+    assert result.usage.usd is not None
+    assert 0 < result.usage.usd == sum(each.usd or 0 for each in made)
 
 
 async def test_the_embedding_may_have_an_endpoint_and_a_key_of_its_own(here: Path):

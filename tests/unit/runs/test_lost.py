@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from devall.core.events import Event, ModelCallFailed, ModelCallFinished, ModelCallStarted
+from devall.core.events import (
+    EmbeddingFinished,
+    Event,
+    ModelCallFailed,
+    ModelCallFinished,
+    ModelCallStarted,
+)
 from devall.core.usage import NOTHING_USED, TokenUsage
 from devall.engine.ledger import Ledger
 from devall.runs.lost import lost_attempts
@@ -43,6 +49,19 @@ def written(folder: Path, *events: Event) -> Path:
 def test_a_call_that_is_whole_is_not_lost(tmp_path: Path):
     written(tmp_path, started(), failed(None, None), started(2), finished())
     assert lost_attempts(tmp_path) == ()
+
+
+def test_vectors_that_were_made_are_counted_whatever_became_of_them(tmp_path: Path):
+    def made(usage: TokenUsage | None, usd: float | None) -> Event:
+        return EmbeddingFinished(
+            store="s", provider="openai", model="e", texts=2, seconds=0.1, usage=usage, usd=usd
+        )
+
+    written(tmp_path, made(TokenUsage(7), 0.25), made(None, None))
+    ledger = Ledger()
+    ledger.lose(lost_attempts(tmp_path))
+    assert (ledger.usage.input_tokens, ledger.usage.usd) == (7, 0.25)
+    assert ledger.usage.model_calls == 0
 
 
 def test_calls_under_way_are_lost_and_so_are_the_attempts_before(tmp_path: Path):
