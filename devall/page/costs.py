@@ -39,7 +39,7 @@ class Used:
     @property
     def cost(self) -> str:
         """The money in words."""
-        if self.usd is None:
+        if self.usd is None or (self.unpriced_calls and not self.usd):
             return "unknown"
         at_least = "≥ " if self.unpriced_calls else ""
         return f"{at_least}{dollars(self.usd)}"
@@ -66,6 +66,11 @@ class Costs:
     nodes: list[Used] = field(default_factory=list[Used])
     models: list[Used] = field(default_factory=list[Used])
     tools: list[ToolTotal] = field(default_factory=list[ToolTotal])
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether tools of servers were called."""
+        return any(each.server for each in self.tools)
 
 
 def costs_of(

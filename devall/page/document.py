@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from devall.core.amounts import duration
+from devall.core.amounts import count, duration
 from devall.core.errors import DevallError
 from devall.core.events import Event
 from devall.graph.compile import compile_graph
@@ -30,7 +30,7 @@ from devall.page.graph import picture_of
 from devall.page.nodes import Explain, Nodes
 from devall.page.steps import Steps
 from devall.page.summary import Link, summary_of
-from devall.page.texts import MOST, Texts, clean
+from devall.page.texts import MOST, Text, Texts, clean
 from devall.page.timeline import timeline_of
 
 MOST_EXPLAINED = 3_000_000
@@ -119,16 +119,23 @@ def document_of(
         {
             "page": page,
             "answer": answer,
+            "is_formatted": answer is not None and _is_formatted(page.answer, answer),
             "nodes": nodes,
             "line": line,
             "costs": costs,
             "picture": picture,
             "duration": duration,
+            "count": count,
         },
     )
     return Document(
         html, len(events), len(nodes), picture.svg is not None, picture.note, longest, texts.cut
     )
+
+
+def _is_formatted(text: Text | None, html: Markup) -> bool:
+    """Whether Markdown has made more of a text than paragraphs."""
+    return text is not None and html.striptags().split() != text.shown.split()
 
 
 def _render(redact: Callable[[str], str], values: Mapping[str, object]) -> str:

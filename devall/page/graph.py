@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,6 +17,10 @@ MOST_NODES = 400
 """Nodes that a picture can show: more of them nobody can read, and they take long to lay out."""
 
 
+NARROW = 460
+"""Pixels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """The graph as it ran."""
@@ -23,6 +28,12 @@ class Picture:
     svg: Markup | None = None
     note: str = ""
     """Why there is none."""
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it can be read on a phone when it is made as small as that."""
+        found = re.search(r'^<svg [^>]*?\bwidth="([\d.]+)"', self.svg or "")
+        return found is not None and float(found[1]) <= NARROW
 
 
 def picture_of(

@@ -119,6 +119,7 @@ class NodeView:
         return STATES[self.status]
 
 
+_NO_CONDITION = "it has no condition"
 Explain = Callable[[str], Sequence[Explanation]]
 """Why a node fared as it did; nothing where that is not known."""
 
@@ -183,9 +184,9 @@ class Nodes:
 
     def _facts(self, visits: Sequence[Visit]) -> list[str]:
         """What all runs of a node took together."""
-        facts: list[str] = []
-        if len(visits) > 1:
-            facts.append(f"{len(visits):,} runs")
+        if len(visits) == 1:
+            return []  # its run says it
+        facts = [f"{len(visits):,} runs"] if visits else []
         times = [self.story.seconds(visit) for visit in visits]
         if known := [each for each in times if each is not None]:
             facts.append(duration(sum(known)))
@@ -336,7 +337,7 @@ def _edges(explained: Sequence[Explanation]) -> Iterator[str]:
             how = (
                 fired if times == 1 else f"fired {often} of {times} times, the last time it {fired}"
             )
-            yield f"{head}: {how}: {reasons}"
+            yield f"{head}: {how}: {reasons}" if reasons != _NO_CONDITION else f"{head}: {how}"
         yield from (f"{text}." for text in dict.fromkeys(each.loops[-3:]))
 
 

@@ -132,17 +132,19 @@ class Steps:
     def of(self, visit: Visit) -> dict[str, list[Step]]:
         """What the run of a node did, by path: its own, and those of its units."""
         found: dict[str, list[Step]] = {}
-        inputs = {each.text: "the input above" for each in visit.inputs}
         outputs = {each.text: "the output above" for each in visit.outputs}
         sent: dict[str, list[Message]] = {}
+        known = {each.text: "the input above" for each in visit.inputs}
         for each in visit.happenings:
             match each:
                 case ModelCall():
                     path = each.path
-                    step = self._turn(each, inputs, outputs, sent.get(path))
+                    step = self._turn(each, known, outputs, sent.get(path))
                     sent[path] = self._messages(each)
                 case ToolUse():
                     path, step = each.started.path, self._use(each)
+                    if each.finished is not None:
+                        known[each.finished.result] = f"the result of {step.name} above"
                 case Question():
                     path, step = each.path, self.asked(each, visit.node)
                 case Warned():
@@ -172,7 +174,7 @@ class Steps:
     def _turn(
         self,
         call: ModelCall,
-        inputs: Mapping[str, str],
+        known: Mapping[str, str],
         outputs: Mapping[str, str],
         before: list[Message] | None,
     ) -> Turn:
@@ -197,7 +199,7 @@ class Steps:
             if before and prompt[: len(before)] == before:
                 prompt, turn.goes_on = prompt[len(before) :], True
             turn.is_told = bool(prompt) or record is not None
-        turn.prompt = [self.said(message, inputs) for message in prompt]
+        turn.prompt = [self.said(message, known) for message in prompt]
         reply = call.finished.reply if call.finished is not None else None
         if reply is None and record is not None and (told := reply_of(record)):
             reply = _message(told)

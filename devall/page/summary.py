@@ -165,7 +165,8 @@ def _tiles(story: Story, costs: Costs, took: float) -> Iterator[Tile]:
     nodes = {visit.node for visit in worked}
     known = max(len(story.nodes), len(nodes))
     yield Tile("Time", duration(took))
-    yield Tile("Nodes that ran", f"{len(nodes):,} of {known:,}", count(len(worked), "run"))
+    runs = count(len(worked), "run") if len(worked) != len(nodes) else ""
+    yield Tile("Nodes that ran", f"{len(nodes):,} of {known:,}", runs)
     total = costs.total
     yield Tile("Model calls", f"{total.model_calls:,}")
     if total.tool_calls:
@@ -175,7 +176,7 @@ def _tiles(story: Story, costs: Costs, took: float) -> Iterator[Tile]:
         at_least = "≥ " if total.unknown_calls else ""
         about = f"{total.input_tokens:,} in, {total.output_tokens:,} out"
         yield Tile("Tokens", f"{at_least}{total.tokens:,}", about)
-        unpriced = count(total.unpriced_calls, "call") + " without a price"
+        unpriced = f"of {count(total.unpriced_calls, 'call')} no price is known"
         yield Tile("Cost", total.cost, unpriced if total.unpriced_calls else "")
 
 
@@ -187,15 +188,19 @@ def _questions(story: Story, steps: Steps, anchors: Mapping[str, str]) -> Iterat
 
 
 def _problems(story: Story, texts: Texts, anchors: Mapping[str, str]) -> Iterator[Problem]:
-    """What failed; what is told in the head already is told again, with the way to its node."""
+    """What failed, but for what the head tells."""
+    outcome = story.finished.outcome if story.finished is not None else None
+    head = outcome.error if outcome is not None else None
     for visit in story.visits.values():
         failed: list[tuple[str, NodeFailed | UnitFailed]] = [
             (f"{visit.name}, unit {unit.ended.unit}", unit.ended)
             for unit in visit.units.values()
             if isinstance(unit.ended, UnitFailed)
         ]
-        if visit.failure is not None:
-            failed.append((visit.name, visit.failure))
+        failure = visit.failure
+        is_told = head is not None and failure is not None and failure.message in head.message
+        if failure is not None and not is_told:
+            failed.append((visit.name, failure))
         for name, event in failed:
             yield Problem(
                 texts.line(name, 200),

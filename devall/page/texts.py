@@ -18,6 +18,8 @@ SHORTEST = 200
 FOLDED = 700
 """Characters beyond which a text is folded away behind its beginning."""
 FOLDED_LINES = 14
+ONE_LINE = 80
+"""Characters of a JSON value up to which it stands on one line."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
@@ -38,7 +40,10 @@ def _visible(found: re.Match[str]) -> str:
 
 
 def pretty(value: JsonValue) -> str:
-    """A JSON value as people read it."""
+    """A JSON value as people read it: on one line, if it is short."""
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    if len(line) <= ONE_LINE:
+        return line
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 from devall.core.amounts import count, duration
 from devall.core.ids import node_of
 from devall.history.story import ModelCall, Question, Story, ToolUse, Visit
+from devall.page.axis import Tick, crowd_of, most_at_once, ticks_of, tracks_of
 from devall.page.clock import Clock, Span
 
 Look = Literal["visit", "unit", "model", "tool", "human", "wait", "round"]
@@ -25,15 +26,6 @@ NARROWEST = 0.12
 """Percent of the axis that a bar takes at least, so that it is seen."""
 TRACK = 26
 """Height of a track, in pixels."""
-_STEPS = (
-    *(base * 10.0**power for power in range(-3, 1) for base in (1, 2, 5)),
-    *(10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10800.0),
-    *(21600.0, 43200.0, 86400.0),
-)
-"""Seconds between two ticks of an axis."""
-MOST_TICKS = 8
-_PIECES = 500
-"""Into how many pieces the axis is cut where only numbers are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +57,9 @@ class Lane:
     height: float = TRACK
     crowd: str = ""
     """How many at a time, as a path in a field of 1000 by 100; empty: bars tell."""
-    most: int = 0
-    """How many there were at once."""
     weight: float = 0
     """What makes it worth to be shown when there are many."""
     is_loop: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A mark of the axis."""
-
-    x: float
-    label: str
-    is_last: bool = False
-    """Whether its label must stand on its left, to stay within the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +82,8 @@ class Timeline:
     ticks: list[Tick] = field(default_factory=list[Tick])
     pauses: list[Tick] = field(default_factory=list[Tick])
     lanes: list[Lane] = field(default_factory=list[Lane])
+    overview: Lane | None = None
+    """How many nodes were at work, where not all of them are shown."""
     folded: list[Lane] = field(default_factory=list[Lane])
     """Lanes that are shown when asked for."""
     looks: set[str] = field(default_factory=set[str])
@@ -122,48 +104,23 @@ def timeline_of(
     """
     drawing = _Drawing(story, clock, anchors, say, max(clock.seconds, 1e-6))
     found = Timeline(clock.seconds)
-    found.ticks = list(_ticks(drawing.seconds))
+    found.ticks = list(ticks_of(drawing.seconds))
     found.pauses = [
         Tick(drawing.x(at), f"pause of {duration(seconds)}") for at, seconds in clock.pauses
     ]
     lanes = list(drawing.lanes())
     if len(lanes) > MOST_LANES:
+        found.overview = drawing.overview()
         kept = {id(each) for each in heapq.nlargest(MOST_LANES, lanes, key=lambda one: one.weight)}
         found.folded = [each for each in lanes if id(each) not in kept]
         lanes = [each for each in lanes if id(each) in kept]
     found.lanes = lanes
     every = (bar for lane in (*found.lanes, *found.folded) for bar in lane.bars)
-    found.looks = {look for bar in every for look in (bar.look, bar.state)}
+    found.looks = {look for bar in every for look in (bar.look, f"{bar.look} {bar.state}")}
     if any(each.crowd for each in (*found.lanes, *found.folded)):
         found.looks.add("crowd")
     found.rows = [drawing.row(visit) for visit in story.visits.values()]
     return found
-
-
-def _ticks(seconds: float) -> Iterator[Tick]:
-    step = next((each for each in _STEPS if seconds / each <= MOST_TICKS), 0.0)
-    if not step:
-        step = _STEPS[-1]
-        while seconds / step > MOST_TICKS:
-            step *= 2
-    for number in range(int(seconds / step * (1 + 1e-9)) + 1):
-        at = number * step
-        x = at / seconds * 100
-        yield Tick(x, _moment(at, step), x > 92)
-
-
-def _moment(at: float, step: float) -> str:
-    """A time on the axis, with as many digits as its steps need."""
-    if not at:
-        return "0"
-    if step < 60 and at < 60:
-        digits = 0 if step >= 1 else 1 if step >= 0.1 else 2 if step >= 0.01 else 3
-        return f"{at:.{digits}f} s"
-    minutes, seconds = divmod(round(at), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
-    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount)
 
 
 @dataclass(slots=True)
@@ -201,6 +158,14 @@ class _Drawing:
             if units:
                 yield self._units(node, units)
 
+    def overview(self) -> Lane:
+        """How many runs of nodes there were at a time, those of subgraphs apart."""
+        roots = [visit for visit in self.story.visits.values() if not visit.graph]
+        spans = [span for visit in roots for span in self.clock.visits.get(visit.path, [])]
+        most = most_at_once(spans)
+        crowd = crowd_of(spans, self.seconds, most)
+        return Lane("all nodes", f"{most:,} at once", height=44, crowd=crowd)
+
     def row(self, visit: Visit) -> Row:
         """A run of a node in words."""
         spans = self.clock.visits.get(visit.path, [])
@@ -219,18 +184,17 @@ class _Drawing:
             (span, visit) for visit in visits for span in self.clock.visits.get(visit.path, [])
         ]
         depth, name = node.count("/"), node.rpartition("/")[2]
-        tracks = _tracks([span for span, _ in pieces])
+        tracks = tracks_of([span for span, _ in pieces])
         most = max(tracks, default=-1) + 1
         weight = sum(span.seconds for span, _ in pieces)
         weight += self.seconds * sum(visit.failure is not None for visit in visits)
         anchor = self.anchors.get(node, "")
         about = "" if len(visits) == 1 else f"{len(visits):,} runs"
         if most > MOST_TRACKS or len(pieces) > MOST_BARS:
-            most = _most_at_once([span for span, _ in pieces])
-            crowd = _crowd([span for span, _ in pieces], self.seconds, most)
-            return Lane(
-                self.say(name), about, depth, anchor, (), 44, crowd, most, weight, is_loop=False
-            )
+            spans = [span for span, _ in pieces]
+            most = most_at_once(spans)
+            crowd, about = crowd_of(spans, self.seconds, most), f"{about}, {most:,} at once"
+            return Lane(self.say(name), about, depth, anchor, (), 44, crowd, weight)
         bars: list[Bar] = []
         first: dict[str, int] = {}
         for (span, visit), track in zip(pieces, tracks, strict=True):
@@ -266,6 +230,15 @@ class _Drawing:
     def _inside(self, visit: Visit, track: int) -> Iterator[Bar]:
         """What the run of a node did: calls of models above, those of tools below."""
         top = track * TRACK
+        used = [
+            span
+            for each in visit.happenings
+            if isinstance(each, ToolUse)
+            for span in self.clock.uses.get((each.started.path, each.started.call_id), [])
+        ]
+        tracks = tracks_of(used)
+        height = 6 / min(3, max(tracks, default=0) + 1)
+        places = {id(span): at % 3 for span, at in zip(used, tracks, strict=True)}
         for each in visit.happenings:
             match each:
                 case ModelCall():
@@ -286,7 +259,8 @@ class _Drawing:
                         how = " failed" if span.has_failed else ""
                         title = f"{self.say(each.started.tool)}{how}: {self._times(span)}"
                         state = "bad" if span.has_failed else "good"
-                        yield self._bar("tool", state, span, top + 14, 6, title)
+                        y = top + 14 + height * places[id(span)]
+                        yield self._bar("tool", state, span, y, height, title)
                 case Question():
                     for span in self.clock.humans.get(each.path, []):
                         title = f"a human is asked: {self._times(span)}"
@@ -297,15 +271,15 @@ class _Drawing:
     def _units(self, node: str, paths: Sequence[str]) -> Lane:
         spans = [span for path in paths for span in self.clock.units.get(path, [])]
         named = [path for path in paths for _ in self.clock.units.get(path, [])]
-        tracks = _tracks(spans)
-        most = _most_at_once(spans)
+        tracks = tracks_of(spans)
+        most = most_at_once(spans)
         about = f"{most:,} at once" if most > 1 else "one at a time"
         name = count(len(paths), "unit")
         depth = node.count("/") + 1
         anchor = self.anchors.get(node, "")
         if max(tracks, default=0) >= MOST_TRACKS or len(spans) > MOST_BARS:
-            crowd = _crowd(spans, self.seconds, most)
-            return Lane(name, about, depth, anchor, (), 44, crowd, most, self.seconds)
+            crowd = crowd_of(spans, self.seconds, most)
+            return Lane(name, about, depth, anchor, (), 44, crowd, self.seconds)
         bars = [
             self._bar(
                 "unit",
@@ -368,51 +342,3 @@ def _nested(nodes: Iterable[str]) -> list[str]:
         return tuple(order.get(each, order[node]) for each in above)
 
     return sorted(order, key=place)
-
-
-def _tracks(spans: Sequence[Span]) -> list[int]:
-    """On which track each span lies, so that no two of them lie upon each other."""
-    found = [0] * len(spans)
-    free: list[int] = []
-    busy: list[tuple[float, int]] = []
-    used = 0
-    for at in sorted(range(len(spans)), key=lambda each: spans[each].start):
-        span = spans[at]
-        while busy and busy[0][0] <= span.start + 1e-9:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        if free:
-            track = heapq.heappop(free)
-        else:
-            track, used = used, used + 1
-        found[at] = track
-        heapq.heappush(busy, (max(span.end, span.start), track))
-    return found
-
-
-def _most_at_once(spans: Iterable[Span]) -> int:
-    now = most = 0
-    for _, change in _changes(spans):
-        now += change
-        most = max(most, now)
-    return most
-
-
-def _crowd(spans: Iterable[Span], seconds: float, most: int) -> str:
-    """How many there were at a time, as steps; of a narrow piece of time the most there were."""
-    changes, at, now, before = _changes(spans), 0, 0, 0
-    points = ["M0 100"]
-    for number in range(_PIECES):
-        here = now
-        while at < len(changes) and changes[at][0] <= seconds * (number + 1) / _PIECES:
-            now += changes[at][1]
-            here = max(here, now)
-            at += 1
-        if here != before:
-            points.append(f"H{number * 1000 / _PIECES:.0f}V{100 - here / most * 100:.1f}")
-        before = here
-    return "".join([*points, "H1000V100Z"])
-
-
-def _changes(spans: Iterable[Span]) -> list[tuple[float, int]]:
-    """When one more began to be there, or one less."""
-    return sorted(change for span in spans for change in ((span.start, 1), (span.end, -1)))
