@@ -229,13 +229,13 @@ class _Drawing:
 
     def _beside(self, arrow: Arrow) -> str:
         words = marks.label(self._scene, arrow, self._signs.times)
-        if self._scene.fired(arrow) == 0:
+        if marks.is_silent(self._scene, arrow):
             return f"{words} (did not fire)".strip()
         return words
 
     def _line(self, arrow: Arrow) -> str:
         signs = self._signs
-        if self._scene.fired(arrow) == 0:
+        if marks.is_silent(self._scene, arrow):
             return signs.silent
         if arrow.is_dashed:
             return signs.dashed

@@ -83,8 +83,8 @@ _RULES = """
 {s} .icon {{ fill: none; stroke: {muted}; stroke-width: 1.4; stroke-linecap: round; stroke-linejoin: round }}
 {s} .box {{ fill: {sub}; stroke: {sub-line}; stroke-width: 1.2 }}
 {s} .loop > .box {{ fill: {loop}; stroke: {loop-line}; stroke-dasharray: 6 4 }}
-{s} .title {{ font-weight: 700; fill: {muted} }}
-{s} .loop > .title {{ fill: {loop-text} }}
+{s} .title {{ font-weight: 700; fill: {muted}; paint-order: stroke; stroke: {sub}; stroke-width: 3px }}
+{s} .loop > .title {{ fill: {loop-text}; stroke: {loop} }}
 {s} .loop > .icon {{ stroke: {loop-text} }}
 {s} .pill {{ fill: {text}; stroke: none }}
 {s} .end text {{ fill: {ground}; font-weight: 700 }}

@@ -31,6 +31,8 @@ ASCII_MARKS: Mapping[State | None, str] = {
 """The same where there is nothing but ASCII."""
 
 UNBEGUN = "did not begin"
+_LEAST = 0.005
+"""Seconds that are worth telling."""
 
 
 def state_of(scene: Scene, item: Dot | Box) -> State | None:
@@ -60,11 +62,17 @@ def deeds(scene: Scene, item: Dot | Box, times: str = "×") -> str:
     words: list[str] = [] if found.state == "completed" else [found.state]
     if found.runs > 1:
         words.append(f"{times}{found.runs:,}")
-    if found.state != "skipped":
+    if found.seconds >= _LEAST:
         words.append(duration(found.seconds))
     if found.units:
         words.append(count(found.units, "unit"))
+    words = words or ["ran"]
     return " · ".join(words) if times == "×" else ", ".join(words)
+
+
+def is_silent(scene: Scene, arrow: Arrow) -> bool:
+    """Whether an edge did not fire in the run that is shown."""
+    return scene.fired(arrow) == 0
 
 
 def title(scene: Scene, box: Box, between: str = " · ") -> str:

@@ -61,6 +61,8 @@ class PlacedArrow:
 
     arrow: Arrow | None
     """None: it comes from `start`, or leads to `answer`."""
+    is_silent: bool
+    """Whether nothing went along it in the run that is shown."""
     way: tuple[Point, ...]
     """A start and three points for each Bézier curve."""
     tip: Point

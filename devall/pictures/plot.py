@@ -52,7 +52,7 @@ class _Plot:
             common = [one for one, other in zip(*ends, strict=False) if one == other]
             self._inside[common[-1] if common else ""].append(number)
         self._labels = [
-            wrapped(words, LABEL_ROOM, 3, text_width) if words else []
+            wrapped(words, LABEL_ROOM, 4, text_width) if words else []
             for words in (marks.label(scene, arrow) for arrow in scene.arrows)
         ]
 
@@ -87,15 +87,16 @@ class _Plot:
                 continue
             layout.pills[shown] = self._rect(objects[name]["pos"], 72, 28)
         by_id = {each["id"]: each for each in found.get("edges", ())}
-        extra = [f"s{n}" for n in range(len(self._scene.starts))]
-        extra += [f"f{n}" for n in range(len(self._scene.ends))]
-        for name in extra:
-            if "pos" in by_id[name]:
-                layout.arrows.append(self._arrow(None, by_id[name], []))
-        for number, arrow in enumerate(self._scene.arrows):
-            if "pos" in by_id[f"e{number}"]:
-                told = self._arrow(arrow, by_id[f"e{number}"], self._labels[number])
-                layout.arrows.append(told)
+        scene = self._scene
+        for number, item in enumerate(scene.starts):
+            silent = scene.course is not None and scene.of(item) is None
+            layout.arrows += self._arrow(None, by_id[f"s{number}"], [], is_silent=silent)
+        for number, item in enumerate(scene.ends):
+            silent = scene.course is not None and marks.state_of(scene, item) != "completed"
+            layout.arrows += self._arrow(None, by_id[f"f{number}"], [], is_silent=silent)
+        for number, arrow in enumerate(scene.arrows):
+            silent, lines = marks.is_silent(scene, arrow), self._labels[number]
+            layout.arrows += self._arrow(arrow, by_id[f"e{number}"], lines, is_silent=silent)
         return layout
 
     def _done(self, box: Box) -> str:
@@ -151,8 +152,15 @@ class _Plot:
                 self._read_items(layout, objects, item.children, depth + 1)
 
     def _arrow(
-        self, arrow: Arrow | None, found: Mapping[str, Any], lines: Sequence[str]
-    ) -> PlacedArrow:
+        self,
+        arrow: Arrow | None,
+        found: Mapping[str, Any],
+        lines: Sequence[str],
+        *,
+        is_silent: bool,
+    ) -> Iterator[PlacedArrow]:
+        if "pos" not in found:
+            return
         way: list[Point] = []
         tip: Point | None = None
         for word in str(found["pos"]).split():
@@ -167,7 +175,7 @@ class _Plot:
         if lines and "lp" in found:
             width = max(map(text_width, lines)) + 8
             label = self._rect(found["lp"], width, LABEL_LINE * len(lines) + 2)
-        return PlacedArrow(arrow, tuple(way), tip or way[-1], tuple(lines), label)
+        yield PlacedArrow(arrow, is_silent, tuple(way), tip or way[-1], tuple(lines), label)
 
     def _point(self, parts: Sequence[str]) -> Point:
         return Point(round(float(parts[0]) + MARGIN, 2), round(self._top - float(parts[1]), 2))

@@ -23,7 +23,7 @@ from devall.loading.loader import LoadedGraph
 from devall.pictures.course import Course, NodeCourse
 
 LONGEST_LABEL = 60
-"""Characters of one line of a label."""
+"""Characters of a line of a node, and of each thing that is said about an edge."""
 
 Kind = Literal[
     "agent",
@@ -233,14 +233,14 @@ def _lines(node: Node) -> tuple[str, ...]:
 
 def _label(edge: Edge) -> str:
     """What is special about an edge."""
-    words = [*_condition(edge), *_process(edge)]
+    words = [_short(text) for text in (*_condition(edge), *_process(edge))]
     if edge.dynamic is not None:
         words.append(f"{edge.dynamic.type} by {edge.dynamic.split.type}")
     if not edge.carry_data:
         words.append("no data")
     if not edge.trigger:
         words.append("no trigger")
-    return _short("; ".join(words))
+    return "; ".join(words)
 
 
 def _condition(edge: Edge) -> Iterator[str]:

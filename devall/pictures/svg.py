@@ -78,6 +78,8 @@ class _Drawing:
             yield from self._box(box)
         for arrow in layout.arrows:
             yield from self._arrow(arrow)
+        for box in layout.boxes:
+            yield from self._title(box)
         for arrow in layout.arrows:
             yield from self._label(arrow)
         for word, rect in layout.pills.items():
@@ -151,22 +153,32 @@ class _Drawing:
         lines = [
             opening,
             _rect(rect, "box", 10),
-            _icon(box.kind, rect.x + 10, rect.y + 7),
-            _words(rect.x + 10 + ICON, rect.y + 19, placed.title, "title"),
             "</g>",
         ]
         yield from self._linked(box.name, iter(lines)) if box.kind == "subgraph" else lines
 
+    def _title(self, placed: PlacedBox) -> Iterator[str]:
+        """What stands over a box, above the arrows that cross it."""
+        rect = placed.rect
+        dim = (
+            " dim"
+            if placed.box.kind == "subgraph" and marks.is_dim(self._scene, placed.box)
+            else ""
+        )
+        yield f'<g class="{placed.box.kind}{dim}">'
+        yield _icon(placed.box.kind, rect.x + 10, rect.y + 7)
+        yield _words(rect.x + 10 + ICON, rect.y + 19, placed.title, "title")
+        yield "</g>"
+
     def _arrow(self, placed: PlacedArrow) -> Iterator[str]:
         arrow, way, tip = placed.arrow, placed.way, placed.tip
-        classes = ["edge"]
+        classes = ["edge", "silent"] if placed.is_silent else ["edge"]
         words = ""
         if arrow is not None:
             fired = self._scene.fired(arrow)
             classes += ["back"] if arrow.is_back else []
             classes += ["thick"] if arrow.is_thick else []
             classes += ["dashed"] if arrow.is_dashed else []
-            classes += ["silent"] if fired == 0 else []
             words = f"{_name(arrow.source.name)} → {_name(arrow.target.name)}"
             words += f": {arrow.label}" if arrow.label else ""
             if fired is not None:
@@ -182,7 +194,7 @@ class _Drawing:
     def _label(self, placed: PlacedArrow) -> Iterator[str]:
         if placed.arrow is None or placed.label is None:
             return
-        silent = " silent" if self._scene.fired(placed.arrow) == 0 else ""
+        silent = " silent" if placed.is_silent else ""
         yield f'<g class="edge{silent}">'
         x, y = placed.label.x + placed.label.width / 2, placed.label.y + 11.5
         for line in placed.lines:
