@@ -33,6 +33,8 @@ class Bound:
     """The folder of its file."""
     missing: SetupError | None = None
     """Set where a variable that the sources need is not set."""
+    skills: tuple[str, ...] | None = None
+    """The skills that it may open; None = it has no tools for that."""
 
 
 def bound_agents(
@@ -62,7 +64,7 @@ def bound_agents(
             hint=f"did you mean {near[0]}?" if near else f"agents: {', '.join(known) or 'none'}",
         )
     found = [_bound(*agent, extra) for agent in agents if agent[0] in wanted]
-    return [each for each in found if each.sources or node is not None]
+    return [e for e in found if e.sources or e.skills is not None or node is not None]
 
 
 def redactor_for(loaded: LoadedWorkflow) -> Redactor:
@@ -133,7 +135,18 @@ def _bound(
         ),
         None,
     )
-    return Bound(name, sources, tuple(places), graph.file.parent, missing)
+    skills = _skills(node, graph.file)
+    return Bound(name, sources, tuple(places), graph.file.parent, missing, skills)
+
+
+def _skills(node: AgentNode, file: Path) -> tuple[str, ...] | None:
+    wanted = node.config.skills
+    if not wanted.enabled:
+        return None
+    from devall.loading.skills import find_skills
+
+    allowed = {each.name for each in wanted.allow}
+    return tuple(n for n in find_skills(file).skills if n in allowed or not allowed)
 
 
 def _place(graph: LoadedGraph, index: int, number: int) -> Position:

@@ -224,6 +224,8 @@ class BoundOutput(TypedDict):
     """An agent's tools."""
 
     node: str
+    skills: list[str] | None
+    """Those that it may open, by activate_skill and read_skill_file; null: it has no such tools."""
     sources: list[SourceOutput]
     problems: list[ErrorOutput]
 

@@ -43,6 +43,9 @@ class ToolOptions:
     debug: bool = False
 
 
+_OF_SKILLS = "activate_skill(name: string)", "read_skill_file(name: string, path: string)"
+"""What agents with skills have beside their sources."""
+
 Work = Callable[["LoadedWorkflow", "Redactor"], int]
 
 
@@ -109,7 +112,7 @@ def _show(options: ToolOptions, loaded: LoadedWorkflow, redactor: Redactor, conn
 
 def _node_lines(bound: Bound, survey: Survey) -> Iterator[str]:
     yield bound.node
-    if not survey.sources:
+    if not survey.sources and bound.skills is None:
         yield "  no tools"
     for report in survey.sources:
         yield f"  {report.label}  {_state(report)}"
@@ -120,6 +123,9 @@ def _node_lines(bound: Bound, survey: Survey) -> Iterator[str]:
             yield f"    {spec.name}({_arguments(spec)}){renamed}{'  ' if about else ''}{about}"
         for oddity in report.oddities:
             yield f"    note: {one_line(oddity)}"
+    if bound.skills is not None:
+        yield f"  skills {', '.join(bound.skills) or '(none found)'}  ready"
+        yield from (f"    {tool}" for tool in _OF_SKILLS)
     for error in _problems(bound, survey):
         yield from (f"  {line}" for line in _error_lines(error))
 
@@ -184,6 +190,7 @@ def _sentence(report: SourceReport) -> str:
 def _node_object(bound: Bound, survey: Survey) -> dict[str, JsonValue]:
     return {
         "node": bound.node,
+        "skills": None if bound.skills is None else list(bound.skills),
         "sources": [_source_object(report) for report in survey.sources],
         "problems": [_error_object(error) for error in _problems(bound, survey)],
     }

@@ -114,6 +114,16 @@ def test_a_list_as_an_object(devall: Devall, file_of: Any):
     }
 
 
+def test_a_list_shows_the_skills_of_an_agent_and_the_tools_that_open_them(
+    devall: Devall, project: Path
+):
+    file = project / "yaml_instance" / "demo_skills.yaml"
+    shown = devall("tools", "list", str(file)).stdout
+    assert "  skills release-notes  ready\n    activate_skill(name: string)\n" in shown
+    [node] = json.loads(devall("tools", "list", str(file), "--json").stdout)["nodes"]
+    assert node["skills"] == ["release-notes"]
+
+
 def test_every_source_that_fails_is_named_and_hides_no_other(devall: Devall, file_of: Any):
     file = file_of(
         "{type: mcp_local, config: {command: no-such-program}}",
