@@ -64,16 +64,22 @@ class Exports:
         self._troubles = _Troubles()
         self._readers: list[Any] = []
         self._processors: list[SpanProcessor] = []
-        self._given_up: list[Callable[[], object]] = []
+        self._give_up: list[Callable[[], object]] = []
         self._place = _place(environment)
         resource = _resource(environment, version)
         self._troubles.listen()
         try:
             self.traces = self._tracer_provider(wanted.traces, environment, resource)
             self.metrics = self._meter_provider(wanted.metrics, environment, resource)
-        except BaseException:
+        except (OSError, RuntimeError, SetupError, TypeError, ValueError) as error:
+            self._troubles.stop(is_quiet=False)
+            self._give_up = [each.shutdown for each in (*self._processors, *self._readers)]
             self._abandon()
-            raise
+            if isinstance(error, SetupError):
+                raise
+            raise SetupError(f"the OTEL_* settings cannot be used: {error}") from error
+        self.notes = self._troubles.taken()
+        """What the SDK found odd in its settings."""
 
     async def finish(self) -> str:
         """Send what is left, in bounded time; what went wrong with it, empty: nothing.
@@ -87,9 +93,9 @@ class Exports:
         try:
             is_sent = await self._sent(sending)
         finally:
+            self._troubles.stop(is_quiet=is_sent)
             if not is_sent:
                 self._abandon()
-            self._troubles.stop()
         if is_sent and not self._troubles.is_lost:
             return ""
         why = self._troubles.text or f"it did not take them within {PATIENCE:g} s"
@@ -105,7 +111,7 @@ class Exports:
 
     def _abandon(self) -> None:
         """Stop sending: no more tries are made."""
-        for give_up in self._given_up:
+        for give_up in self._give_up:
             threading.Thread(target=_quietly(give_up), name="devall-otel-end", daemon=True).start()
 
     def _tracer_provider(
@@ -119,7 +125,7 @@ class Exports:
                 processor: SpanProcessor = SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr))
             else:
                 exporter = _exporter(name, "traces", environment)
-                self._given_up.append(exporter.shutdown)
+                self._give_up.append(exporter.shutdown)
                 processor = BatchSpanProcessor(exporter)
             self._processors.append(processor)
             provider.add_span_processor(processor)
@@ -135,7 +141,7 @@ class Exports:
                 exporter: Any = ConsoleMetricExporter(out=sys.stderr)
             else:
                 exporter = _exporter(name, "metrics", environment)
-                self._given_up.append(exporter.shutdown)
+                self._give_up.append(exporter.shutdown)
             is_reader = isinstance(exporter, MetricReader)
             self._readers.append(exporter if is_reader else PeriodicExportingMetricReader(exporter))
         return OwnMeterProvider(self._readers, resource, shutdown_on_exit=False)
@@ -168,8 +174,6 @@ def _exporter(name: str, signal: Signal, environment: Mapping[str, str]) -> Any:
     except ImportError as error:
         hint = f"pip install {package}" if package else ""
         raise SetupError(f"the exporter of {signal} `{name}`: {error}", hint=hint) from error
-    except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise SetupError(f"the exporter of {signal} `{name}` cannot be made: {error}") from error
 
 
 def _resource(environment: Mapping[str, str], version: str) -> Resource:
@@ -227,10 +231,21 @@ class _Troubles(logging.Handler):
         """Begin to hear."""
         logging.getLogger("opentelemetry").addHandler(self)
 
-    def stop(self) -> None:
-        """Hear no more. A thread that still waits for an endpoint may have a last word."""
+    def taken(self) -> tuple[str, ...]:
+        """What was heard so far, which is forgotten by that."""
+        heard, self.text, self.is_lost = self.text, "", False
+        return (heard,) if heard else ()
+
+    def stop(self, *, is_quiet: bool) -> None:
+        """Hear no more.
+
+        Args:
+            is_quiet: Whether nothing is under way any more; else a thread that still waits for
+                an endpoint may have a last word, which nobody is to read.
+        """
         logger = logging.getLogger("opentelemetry")
-        if not any(isinstance(each, logging.NullHandler) for each in logger.handlers):
+        known = any(isinstance(each, logging.NullHandler) for each in logger.handlers)
+        if not is_quiet and not known:
             logger.addHandler(logging.NullHandler())
         logger.removeHandler(self)
 

@@ -131,7 +131,7 @@ class Tracing:
             self._exports = Exports(asked, environment, release)
             traces, metrics = self._exports.traces, self._exports.metrics
             content = asked.content
-            self.warnings.extend(asked.notes)
+            self.warnings += [*asked.notes, *self._exports.notes]
         from devall.telemetry.otel.content import Content
         from devall.telemetry.otel.measures import Measures
         from devall.telemetry.otel.spans import Spans
