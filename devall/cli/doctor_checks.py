@@ -24,6 +24,7 @@ _OLDEST_PYTHON = (3, 11)
 _EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "anthropic": (("anthropic",), "provider anthropic"),
     "local": (("xllamacpp",), "provider local"),
+    "otel": (("opentelemetry.sdk",), "traces and metrics"),
     "pictures": (("font_lato", "resvg_py"), "graphs as SVG and PNG"),
     "report": (("fpdf", "markdown_it"), "reports as PDF"),
     "web": (("ddgs", "trafilatura"), "search and reading of web pages"),

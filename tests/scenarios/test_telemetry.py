@@ -19,6 +19,7 @@ from fastmcp import FastMCP
 
 import devall as engine
 from devall.loading.loader import load_mapping
+from devall.telemetry.otel import names
 from devall.testing.chat_server import ChatServer
 
 POEM = """
@@ -239,3 +240,36 @@ def test_an_application_that_traces_has_the_run_within_its_own_trace(workspace, 
     # Of the library's own spans, the one for the call lies in the tool's.
     assert dict(spans)["MCP send tools/call add"] == "execute_tool add"
     assert len(seen.called) == 1
+
+
+PAGE = Path(__file__).parents[2] / "docs/telemetry.md"
+
+
+def test_the_page_names_every_attribute_and_instrument():
+    text = PAGE.read_text(encoding="utf-8")
+    told = {value for value in vars(names).values() if isinstance(value, str) and "." in value}
+    told = {value for value in told if value.startswith(("gen_ai.", "devall.", "server.", "mcp."))}
+    assert len(told) > 45
+    assert [
+        value
+        for value in sorted(told)
+        if f"`{value}`" not in text and not value.startswith("devall.telemetry")
+    ] == []
+
+
+def test_the_application_of_the_page_does_what_the_page_says(write, workspace):
+    write("poem.yaml", POEM)
+    text = PAGE.read_text(encoding="utf-8")
+    (code,) = [block for block in text.split("```") if "set_tracer_provider" in block]
+    with ChatServer() as server:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=workspace,
+            env=os.environ | server.env,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    assert done.returncode == 0, done.stderr
+    assert '"name": "chat poet"' in done.stdout
+    assert '"name": "invoke_workflow poem"' in done.stdout
