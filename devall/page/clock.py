@@ -123,7 +123,7 @@ def clock_of(events: Iterable[Event]) -> Clock:
     undone = _undone(turns)
     for turn, again in zip(turns, undone, strict=True):
         began = turn[0].at
-        process = Process(began, max(began, turn[-1].at), clock.seconds)
+        process = Process(began, max(each.at for each in turn), clock.seconds)
         clock.processes.append(process)
         reading = _Reading(clock, process, again)
         for event in turn:

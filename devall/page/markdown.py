@@ -31,11 +31,14 @@ def render(text: str, level: int) -> Markup:
             token.attrSet("class", f"to-{align}")
     html = markdown.renderer.render(tokens, markdown.options, {})
     # What the text itself holds is escaped, so that these are the tables' own tags.
-    html = html.replace("<table>", _SCROLLED).replace("</table>", "</table></div>")
+    first, *tables = html.replace("</table>", "</table></div>").split("<table>")
+    html = first + "".join(_SCROLLED.format(at) + each for at, each in enumerate(tables, 1))
     return Markup(html)  # noqa: S704 - the renderer has escaped it
 
 
-_SCROLLED = '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>'
+_SCROLLED = (
+    '<div class="scroll" role="region" aria-label="Table {} of the answer" tabindex="0"><table>'
+)
 _SCHEMES = ("https://", "http://", "mailto:")
 
 

@@ -1,160 +1,21 @@
-"""A browser without a window, spoken to over a pipe, and runs to write pages of."""
+"""Runs with scripted models, their pages, and a browser to open them in."""
 
 from __future__ import annotations
 
-import base64
 import json
-import os
-import shutil
-import signal
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devall.cli.report import ReportOptions, execute
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 30
-"""Seconds that the browser may take for one answer."""
-OPTIONS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--disable-extensions", "--disable-breakpad"),
-    *("--remote-debugging-pipe", "--no-zygote", "--hide-scrollbars"),
-)
-"""The renderer is started without helpers that would outlive it."""
-
-
-class Browser:
-    """One page in Chromium, driven by its own protocol; every request that it makes is known."""
-
-    def __init__(self, folder: Path) -> None:
-        ours, theirs = os.pipe(), os.pipe()
-        command = [CHROMIUM, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c", 'exec "$@" 3<&"$IN" 4>&"$OUT"', "sh", *command],
-            env={**os.environ, "IN": str(ours[0]), "OUT": str(theirs[1])},
-            pass_fds=(ours[0], theirs[1]),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(ours[0])
-        os.close(theirs[1])
-        self._in = os.fdopen(ours[1], "wb", buffering=0)
-        self._out = os.fdopen(theirs[0], "rb")
-        self._number = 0
-        self._session = ""
-        self._rest = b""
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        """What stands in the console, what was thrown, what the policy forbade."""
-        found = self.ask("Target.getTargets")["targetInfos"]
-        [target] = [each["targetId"] for each in found if each["type"] == "page"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
-        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
-            self.ask(f"{domain}.enable")
-
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """What the browser answers to a command."""
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        self._in.write(json.dumps(message).encode() + b"\0")
-        while True:
-            told = self._next()
-            if told.get("id") == self._number:
-                assert "error" not in told, told["error"]
-                return told["result"]
-            self._note(told)
-
-    def open(self, file: Path, width: int = 1280, height: int = 900, scheme: str = "light") -> None:
-        """Load a page; it is there when this returns."""
-        self._resize(width, height)
-        features = [
-            {"name": "prefers-color-scheme", "value": scheme},
-            {"name": "prefers-reduced-motion", "value": "reduce"},
-        ]
-        self.ask("Emulation.setEmulatedMedia", features=features)
-        self._loaded = False
-        self.ask("Page.navigate", url=file.resolve().as_uri())
-        while not self._loaded:
-            self._note(self._next())
-
-    def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        found = self.ask(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
-
-    def press(self, key: str, code: int, text: str = "") -> None:
-        """Press a key, as a hand would."""
-        for kind in ("keyDown", "keyUp"):
-            typed = {"text": text} if text and kind == "keyDown" else {}
-            self.ask(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code=key,
-                windowsVirtualKeyCode=code,
-                **typed,
-            )
-
-    def picture(self, file: Path) -> None:
-        """Take a picture of the whole page."""
-        size = [
-            self.run(f"document.documentElement.{each}") for each in ("clientWidth", "scrollHeight")
-        ]
-        self._resize(size[0], min(size[1], 12000))
-        found = self.ask("Page.captureScreenshot")
-        file.write_bytes(base64.b64decode(found["data"]))
-
-    def close(self) -> None:
-        """End the browser and all of its processes."""
-        self._session = ""
-        self._in.write(json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        self._in.close()
-        self._out.close()
-
-    def _resize(self, width: int, height: int) -> None:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.ask("Emulation.setDeviceMetricsOverride", **size)
-
-    def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            piece = os.read(self._out.fileno(), 1 << 16)
-            assert piece, "the browser has gone"
-            self._rest += piece
-        message, _, self._rest = self._rest.partition(b"\0")
-        return json.loads(message)
-
-    def _note(self, told: dict[str, Any]) -> None:
-        values = told.get("params", {})
-        match told.get("method"):
-            case "Page.loadEventFired":
-                self._loaded = True
-            case "Network.requestWillBeSent":
-                self.requests.append(values["request"]["url"])
-            case "Log.entryAdded":
-                self.complaints.append(values["entry"]["text"])
-            case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
-                self.complaints.append(json.dumps(values))
-            case _:
-                pass
+import devall
+from devall.history.past import find_past
+from devall.history.story import story_of
+from devall.page.document import Document, document_of
+from devall.testing.scripted_model import ScriptedModels
+from tests.browser import CHROMIUM, Browser
 
 
 @pytest.fixture
@@ -170,12 +31,70 @@ def browser() -> Iterator[Browser]:
             opened.close()
 
 
-@pytest.fixture
-def report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Path]:
-    """Writes the page of a run in `tmp_path/logs`; gives its file."""
+def agent(name: str, role: str = "You are careful.", **more: Any) -> dict[str, Any]:
+    """An agent whose model has its name."""
+    config = {"provider": "openai", "name": name.lower(), "role": role, **more.pop("config", {})}
+    return {"id": name, "type": "agent", "config": config, **more}
 
-    def write(run: str, *_: Sequence[str]) -> Path:
-        assert execute(ReportOptions(run=run, logs_dir=tmp_path / "logs")) == 0
-        return Path(capsys.readouterr().out.strip())
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """The folder of runs."""
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def run(tmp_path: Path, logs: Path) -> Callable[..., Awaitable[str]]:
+    """Runs a graph with scripted models; the run's id."""
+
+    async def start(
+        graph: Mapping[str, Any],
+        replies: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        run_id: str = "the-run",
+        **options: Any,
+    ) -> str:
+        file = tmp_path / "flow.yaml"
+        file.write_text(json.dumps({"graph": {"edges": [], **graph}}))
+        models = ScriptedModels({name: list(each) for name, each in (replies or {}).items()})
+        await devall.run(file, run_id=run_id, logs_dir=logs, model_source=models, **options)
+        return run_id
+
+    return start
+
+
+@pytest.fixture
+def document(logs: Path) -> Callable[..., Document]:
+    """The page of a run."""
+
+    def write(run: str, **options: Any) -> Document:
+        past = find_past(logs, run)
+        events = past.events()
+        options.setdefault("workflow", past.workflow_then())
+        return document_of(past, events, story_of(events), version="0", **options)
 
     return write
+
+
+@pytest.fixture
+def page(document: Callable[..., Document], tmp_path: Path) -> Callable[..., Path]:
+    """The file of a run's page."""
+
+    def write(run: str, **options: Any) -> Path:
+        file = tmp_path / f"{run}.html"
+        file.write_text(document(run, **options).html, encoding="utf-8")
+        return file
+
+    return write
+
+
+def add_functions(folder: Path) -> Path:
+    """A project's functions: a lookup that may fail."""
+    place = folder / "functions" / "function_calling" / "mine.py"
+    place.parent.mkdir(parents=True)
+    place.write_text(
+        'def lookup(word: str) -> str:\n    """Looks a word up."""\n'
+        '    if word == "nothing":\n        raise LookupError("no such word")\n'
+        '    return f"{word}: found <b>here</b>"\n'
+    )
+    return folder / "functions"
