@@ -95,7 +95,7 @@ def document_of(
     explain = _explain(past, story, workflow)
     nodes = list(Nodes(story, steps, texts, explain, anchors).views(names))
     line = timeline_of(story, clock, anchors, texts.line)
-    picture = picture_of(workflow, story, anchors)
+    picture = picture_of(workflow, story, anchors, redact)
     longest = texts.settle(most)
     page.sections = [
         Link(anchor, name)

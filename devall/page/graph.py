@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -12,6 +12,7 @@ from devall.core.errors import DevallError
 from devall.history.course import course_of
 from devall.history.story import Story
 from devall.loading.loader import LoadedWorkflow
+from devall.page.texts import clean
 
 MOST_NODES = 400
 """Nodes that a picture can show: more of them nobody can read, and they take long to lay out."""
@@ -37,7 +38,10 @@ class Picture:
 
 
 def picture_of(
-    workflow: LoadedWorkflow | None, story: Story, anchors: Mapping[str, str]
+    workflow: LoadedWorkflow | None,
+    story: Story,
+    anchors: Mapping[str, str],
+    redact: Callable[[str], str],
 ) -> Picture:
     """The picture of a run's graph, whose nodes lead to where the page tells of them.
 
@@ -45,6 +49,7 @@ def picture_of(
         workflow: What ran; None: it cannot be read any more.
         story: The run's course.
         anchors: Where the page tells of a node, by its name.
+        redact: Takes secrets out of a text.
     """
     if workflow is None:
         return Picture(note="No picture: the workflow of the run cannot be read any more.")
@@ -56,7 +61,8 @@ def picture_of(
         return f"#{anchors[node]}" if node in anchors else ""
 
     try:
-        return Picture(Markup(svg(workflow.root, course_of(story), ids="g-", link=link)))  # noqa: S704 - escaped where it is drawn
+        drawn = svg(workflow.root, course_of(story), ids="g-", link=link)
+        return Picture(Markup(clean(redact(drawn))))  # noqa: S704 - escaped where it is drawn
     except DevallError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return Picture(note=f"No picture: {error}{hint}")
