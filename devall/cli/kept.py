@@ -28,6 +28,7 @@ class KeptOptions:
     max_seconds: float | None = None
     as_json: bool = False
     quiet: bool = False
+    verbose: bool = False
     debug: bool = False
 
 

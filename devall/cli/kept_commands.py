@@ -20,6 +20,7 @@ from devall.cli.parameters import (
     RunReports,
     Variables,
     VarsFile,
+    Verbose,
 )
 
 RESUME_EXAMPLES = """Examples:
@@ -84,6 +85,7 @@ def resume(
     max_seconds: MaxSeconds = None,
     as_json: AnswerAsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> int:
     """Go on with a run that was interrupted, waits for a human, failed or reached a limit."""
@@ -105,6 +107,7 @@ def resume(
             max_seconds=max_seconds,
             as_json=as_json,
             quiet=quiet,
+            verbose=verbose,
             debug=debug,
         )
     )
@@ -135,6 +138,7 @@ def replay(
     max_seconds: MaxSeconds = None,
     as_json: AnswerAsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> int:
     """Run a kept run again from its journal, without a key and without the network."""
@@ -153,6 +157,7 @@ def replay(
             max_seconds=max_seconds,
             as_json=as_json,
             quiet=quiet,
+            verbose=verbose,
             debug=debug,
         )
     )

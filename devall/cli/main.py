@@ -36,6 +36,7 @@ from devall.cli.parameters import (
     RunReports,
     Variables,
     VarsFile,
+    Verbose,
 )
 from devall.cli.plan_commands import add_plan_command
 from devall.cli.provider_commands import add_provider_commands
@@ -197,6 +198,7 @@ def run(
     ] = None,
     as_json: AnswerAsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> int:
     """Run a workflow and print its answer.
@@ -230,6 +232,7 @@ def run(
             durability=durability,
             as_json=as_json,
             quiet=quiet,
+            verbose=verbose,
             debug=debug,
         )
     )

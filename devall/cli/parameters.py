@@ -86,6 +86,9 @@ AnswerAsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of the answer.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only errors.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show every event, a line for each.")
+]
 RunId = Annotated[
     str,
     typer.Argument(

@@ -61,7 +61,8 @@ def _replay(options: ReplayOptions, kept: KeptRun, redactor: Redactor, reports: 
     names = [*nodes_of(kept.loaded, "human"), *nodes_of(kept.loaded, "agent")]
     answers = gather_answers(options.answers_file, options.answers, names)
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
-    result = Stage.of(kept.loaded, redactor, quiet=options.quiet).play(
+    stage = Stage.of(kept.loaded, redactor, quiet=options.quiet, verbose=options.verbose)
+    result = stage.play(
         lambda sink, human: replay(
             kept, live=options.live, answers=answers, human=human, limits=limits, on_event=sink
         ),

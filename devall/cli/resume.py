@@ -70,7 +70,8 @@ def _resume(options: ResumeOptions, kept: KeptRun, redactor: Redactor, reports: 
     names = [*answerable(kept), *nodes_of(kept.loaded, "human"), *nodes_of(kept.loaded, "agent")]
     answers = gather_answers(options.answers_file, options.answers, names)
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
-    result = Stage.of(kept.loaded, redactor, quiet=options.quiet).play(
+    stage = Stage.of(kept.loaded, redactor, quiet=options.quiet, verbose=options.verbose)
+    result = stage.play(
         lambda sink, human: resume(
             kept,
             answers=answers,

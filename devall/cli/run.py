@@ -64,6 +64,7 @@ class RunOptions:
     durability: str | None = None
     as_json: bool = False
     quiet: bool = False
+    verbose: bool = False
     debug: bool = False
 
 
@@ -127,7 +128,7 @@ def _run(
     limits = parsing.parse_limits(options.max_usd, options.max_seconds)
     journal = parsing.one_of(options.journal, JOURNALS, "--journal") or "sqlite"
     durability = parsing.one_of(options.durability, DURABILITIES, "--durability") or "normal"
-    stage = Stage.of(loaded, redactor, quiet=options.quiet)
+    stage = Stage.of(loaded, redactor, quiet=options.quiet, verbose=options.verbose)
     task = find_task(options, loaded, stage.interruption)
     if not options.quiet:
         warn(loaded, redactor)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from devall.cli.inputs import answering_nodes
 from devall.cli.interruption import Interruption
+from devall.cli.options import only_one
 from devall.cli.questions import TerminalHuman, can_ask
 from devall.cli.views import View, choose_view
 
@@ -32,9 +33,16 @@ class Stage:
     redactor: Redactor
 
     @classmethod
-    def of(cls, loaded: LoadedWorkflow, redactor: Redactor, *, quiet: bool) -> Self:
-        """The stage for a workflow."""
-        view = choose_view(quiet=quiet, redactor=redactor, answering=answering_nodes(loaded))
+    def of(cls, loaded: LoadedWorkflow, redactor: Redactor, *, quiet: bool, verbose: bool) -> Self:
+        """The stage for a workflow.
+
+        Raises:
+            UsageError: nothing and everything is to be shown.
+        """
+        only_one((("--quiet", quiet), ("--verbose", verbose)))
+        view = choose_view(
+            quiet=quiet, verbose=verbose, redactor=redactor, answering=answering_nodes(loaded)
+        )
         return cls(view, Interruption(view.note), loaded, redactor)
 
     def play(self, work: Work, reports: Reports, *, asks: bool = True) -> RunResult:

@@ -26,6 +26,19 @@ def clean(text: str) -> str:
     return _CONTROL.sub(_line_break_or_nothing, text)
 
 
+def spelled(text: str, encoding: str | None) -> str:
+    """The text with our own signs written in ASCII where the encoding does not have them."""
+    try:
+        _SIGNS_TEXT.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_SIGNS)
+    return text
+
+
+_SIGNS_TEXT = "→…·"
+_SIGNS = str.maketrans({"→": "->", "…": "...", "·": "-"})
+
+
 def one_line(text: str, longest: int = 0) -> str:
     """The text on one line, cut to so many characters (0 = whole), without control characters."""
     if longest:
@@ -86,7 +99,7 @@ def write_command(text: str) -> None:
     if _is_missing(err):
         return
     try:
-        err.write(clean(text) + "\n")
+        err.write(spelled(clean(text), err.encoding) + "\n")
         err.flush()
     except OSError:
         discard(err)

@@ -74,17 +74,20 @@ def as_text(line: Line) -> str:
     return f"{text}: {one_line(line.body, LONGEST_BODY)}" if line.body else text
 
 
-def choose_view(*, quiet: bool, redactor: Redactor, answering: Collection[str]) -> View:
+def choose_view(
+    *, quiet: bool, verbose: bool, redactor: Redactor, answering: Collection[str]
+) -> View:
     """The view for this terminal, or for none.
 
     Args:
         quiet: Whether only errors are wanted.
+        verbose: Whether a line for every event is wanted.
         redactor: What takes the secrets out.
         answering: Nodes whose words are the run's answer, which is shown by itself.
     """
     if quiet:
         return Silence()
-    teller = Teller(redactor)
+    teller = Teller(redactor, is_verbose=verbose)
     if is_terminal(sys.stderr) and os.environ.get("TERM", "") not in {"", "dumb"}:
         from devall.cli.live import LiveView
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
+from devall.cli.details import detail
 from devall.cli.streams import one_line
 from devall.core.amounts import count, dollars, duration
 from devall.core.events import (
+    EdgeFired,
     Event,
     HumanAsked,
     LoopLeft,
@@ -17,24 +19,33 @@ from devall.core.events import (
     MemoryIndexed,
     ModelCallDelayed,
     ModelCallFailed,
+    ModelCallFinished,
     ModelCallStarted,
     NodeFailed,
     NodeFinished,
     NodeSkipped,
+    NodeStarted,
     RunResumed,
     RunStarted,
+    TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    ToolProgress,
     UnitFailed,
     UnitFinished,
+    UnitStarted,
     Warned,
 )
 from devall.core.messages import JsonValue
 from devall.core.usage import Usage
+from devall.telemetry.hidden import HiddenOutputs
 from devall.telemetry.redaction import Redactor
 
 Tone = Literal["good", "bad", "warning", "question", "tool", "quiet", "plain"]
 
+_SILENT = frozenset({NodeStarted, EdgeFired, ModelCallFinished, UnitStarted, ToolProgress})
+"""Events that nothing is said of, unless everything is wanted."""
+_STREAMED = frozenset({TextDelta})
 LONGEST_ARGUMENTS = 40
 """Characters of a tool's arguments."""
 LONGEST_RESULT = 160
@@ -58,14 +69,30 @@ class Line:
 class Teller:
     """Puts events into words, without secrets; remembers what a later line needs."""
 
-    def __init__(self, redactor: Redactor | None = None) -> None:
+    def __init__(self, redactor: Redactor | None = None, *, is_verbose: bool = False) -> None:
+        """Make one; `is_verbose`: there is a line for every event."""
         self._redactor = redactor or Redactor()
+        self.is_verbose = is_verbose
+        self._hidden = HiddenOutputs()
         self._arguments: dict[tuple[str, str], JsonValue] = {}
         self._units: dict[tuple[str, int], int] = {}
         """By node's run and layer: the units that are over."""
 
     def line(self, event: Event) -> Line | None:
         """What is said about the event; None = nothing."""
+        kind = type(event)
+        if kind in _SILENT and not self.is_verbose:
+            return None
+        self._hidden.learn(event)
+        line = self._line(event)
+        if not self.is_verbose or kind in _STREAMED:
+            return line
+        if line is None or (line.is_passing and isinstance(event, LoopRound | UnitFinished)):
+            text = detail(event, self._say, self._quote, self.call)
+            return None if text is None else Line("quiet", text)
+        return replace(line, is_passing=False)
+
+    def _line(self, event: Event) -> Line | None:
         match event:
             case NodeFinished():
                 return self._finished(event)
@@ -85,7 +112,7 @@ class Teller:
                 rounds = count(event.rounds, "round")
                 return Line("quiet", f"loop {self._names(event.loop)}: {how} after {rounds}")
             case HumanAsked():
-                asked = f"{self._say(event.node)}: asks a human: {self._say(event.question)}"
+                asked = f"{self._say(event.node)}: asks a human: {self._quote(event.question)}"
                 return Line("question", asked, is_passing=True)
             case MemoryIndexed():
                 what = f"{event.done} of {count(event.files, 'file')} read"
@@ -93,7 +120,7 @@ class Teller:
                 return Line("quiet", f"memory {self._say(event.store)}: {what}, {passages}")
             case Warned():
                 node = f"{self._say(event.node)}: " if event.node else ""
-                return Line("warning", f"{node}{self._say(event.message)} [{event.code}]")
+                return Line("warning", f"{node}{self._quote(event.message)} [{event.code}]")
             case RunResumed():
                 return Line("plain", self._say(_of_resumed(event)))
             case RunStarted():
@@ -104,7 +131,7 @@ class Teller:
 
     def call(self, tool: str, arguments: JsonValue) -> str:
         """A tool call as one would write it: `rand_num(a=1, b=100)`."""
-        shown = self._redactor.value(arguments)
+        shown = self._redactor.value(self._hidden.covered(arguments))
         if isinstance(shown, dict):
             named = cast(dict[str, JsonValue], shown)
             words = ", ".join(f"{name}={_json(value)}" for name, value in named.items())
@@ -125,9 +152,11 @@ class Teller:
             case ModelCallStarted(turn=1, attempt=1):
                 asked = f"{self._say(event.node)}: {self._say(event.model)} is asked"
                 return Line("quiet", asked, is_passing=True)
+            case ModelCallFailed(wait=None):
+                return None  # what fails by it says so
             case ModelCallFailed():
-                again = f"; again in {duration(event.wait)}" if event.wait is not None else ""
-                message = self._say(event.message, 400)
+                again = f"; again in {duration(event.wait or 0)}"
+                message = self._quote(event.message, 400)
                 return Line("warning", f"{self._say(event.node)}: {message}{again}")
             case ModelCallDelayed():
                 told = f"waits {duration(event.seconds)}, as its endpoint asked"
@@ -139,7 +168,7 @@ class Teller:
             case ToolCallFinished():
                 arguments = self._arguments.pop((event.path, event.call_id), {})
                 call = self.call(event.tool, arguments)
-                result = self._say(event.result, LONGEST_RESULT) or "nothing"
+                result = self._quote(event.result, LONGEST_RESULT) or "nothing"
                 time = "from the journal" if event.replayed else duration(event.seconds)
                 how = f"failed ({time}): " if event.is_error else f"({time}) → "
                 text = f"{self._say(event.node)}: {call} {how}{result}"
@@ -155,7 +184,7 @@ class Teller:
             del self._units[key]
         if isinstance(event, UnitFailed) and event.continued:
             text = f"unit {event.unit} of {event.units:,} failed and is left out"
-            message = self._say(event.message, 400)
+            message = self._quote(event.message, 400)
             return Line("warning", f"{self._say(event.node)}: {text}: {message} [{event.code}]")
         if (
             isinstance(event, UnitFailed)
@@ -173,12 +202,12 @@ class Teller:
             return Line("good", f"{text}, without a word")
         if not event.log_output:
             return Line("good", f"{text} (its output is kept out of logs)")
-        return Line("good", text, self.text(said[-1]))
+        return Line("good", text, self.text(self._hidden.covered(said[-1])))
 
     def _failed(self, event: NodeFailed) -> Line:
         after = f"{self._visit(event)}: failed after {duration(event.seconds)}"
         goes_on = "; the run goes on without it" if event.continued else ""
-        text = f"{after}: {self._say(event.message, 1000)} [{event.code}]{goes_on}"
+        text = f"{after}: {self._quote(event.message, 1000)} [{event.code}]{goes_on}"
         return Line("warning" if event.continued else "bad", text)
 
     def _visit(self, event: NodeFinished | NodeFailed) -> str:
@@ -191,11 +220,15 @@ class Teller:
     def _say(self, text: str, longest: int = 200) -> str:
         return one_line(self._redactor.text(text), longest)
 
+    def _quote(self, text: str, longest: int = 200) -> str:
+        """What somebody has said, without what logs must not hold."""
+        return self._say(self._hidden.covered(text), longest)
+
 
 def money(usage: Usage, unpriced: Sequence[str] = ()) -> str:
     """What it cost: `$0.012`, `at least $0.012`, `cost unknown (no price for m)`."""
     named = f" (no price for {', '.join(unpriced)})" if unpriced else ""
-    if usage.usd is None:
+    if usage.usd is None or (not usage.usd and usage.unpriced_calls):
         return f"cost unknown{named}"
     at_least = "at least " if usage.unpriced_calls else ""
     return f"{at_least}{dollars(usage.usd)}{named}"
