@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib.util
 import os
 import signal
 import socket
@@ -12,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, TypeVar
@@ -79,24 +77,13 @@ def write(workspace: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 def otlp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A receiver of OTLP (tests/otlp_receiver.py), which this process's environment names."""
-    with receiver_class()() as receiver:
+    """A receiver of OTLP, which this process's environment names."""
+    from tests.otlp_receiver import Receiver
+
+    with Receiver() as receiver:
         for name, value in receiver.env.items():
             monkeypatch.setenv(name, value)
         yield receiver
-
-
-@lru_cache
-def receiver_class() -> Any:
-    """The class of the receiver; its file is no test, so that nobody else loads it."""
-    spec = importlib.util.spec_from_file_location(
-        "otlp_receiver", PROJECT / "tests/otlp_receiver.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Receiver
 
 
 @pytest.fixture(autouse=True)

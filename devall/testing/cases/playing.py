@@ -206,6 +206,7 @@ async def _run(
                 extra=parts.extra,
                 on_event=seen,
                 remembers=live,
+                is_traced=live,
             )
         )
 

@@ -312,6 +312,15 @@ async def test_a_replay_goes_to_no_network_at_all(otlp, tmp_path):
     assert len(otlp.paths) == sent
 
 
+async def test_a_test_of_a_workflow_goes_to_no_network_either(otlp, write):
+    write("w.yaml", json.dumps({"graph": {"start": "A", "nodes": [agent("A")]}}))
+    case = {"workflow": "../w.yaml", "task": "x", "replies": {"A": ["one"]}}
+    write("c/case.yaml", json.dumps(case | {"expect": {"answer": "one"}}))
+    result = await devall.run_case("c/case.yaml")
+    assert result.is_passed, result
+    assert not otlp.paths
+
+
 async def test_runs_side_by_side_have_traces_of_their_own(otlp):
     script = {"a": [{"text": "x", "delay": 0.01}] * 4}
     models = ScriptedModels(script)
