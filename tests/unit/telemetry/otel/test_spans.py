@@ -12,6 +12,8 @@ from opentelemetry import trace
 
 import devall
 from devall.core.errors import AnswerNeeded
+from devall.core.events import ToolCallFinished
+from devall.core.outgoing import HEADERS
 from devall.loading.loader import LoadedWorkflow, load_mapping
 from devall.testing.scripted_model import ScriptedModels
 
@@ -321,6 +323,66 @@ async def test_a_test_of_a_workflow_goes_to_no_network_either(otlp, write):
     assert not otlp.paths
 
 
+async def test_code_of_tools_and_edges_has_its_own_span_as_the_current_one(otlp, write, tmp_path):
+    write(
+        "functions/function_calling/place.py",
+        """
+        import time
+        from opentelemetry import trace
+
+        def place(n: int) -> str:
+            "Where it runs."
+            time.sleep(0.01 * n)
+            return f"{trace.get_current_span().get_span_context().span_id:016x}"
+        """,
+    )
+    write(
+        "functions/edge/placed.py",
+        """
+        from opentelemetry import trace
+
+        seen = []
+
+        def placed(text: str) -> bool:
+            found = f"{trace.get_current_span().get_span_context().span_id:016x}"
+            raise RuntimeError(f"edge at {found}")
+        """,
+    )
+    tools = {"type": "function", "config": {"tools": [{"name": "place"}]}}
+    both = {"tool_calls": [{"name": "place", "arguments": {"n": n}, "id": f"c{n}"} for n in (2, 1)]}
+    results: dict[tuple[str, str], str] = {}
+
+    def see(event: Any) -> None:
+        if isinstance(event, ToolCallFinished):
+            results[event.node, event.call_id] = event.result
+
+    workflow = flow(
+        agent("A", tooling=tools),
+        agent("B", tooling=tools),
+        {"id": "C", "type": "passthrough"},
+        edges=[
+            {
+                "from": "A",
+                "to": "C",
+                "condition": {"type": "function", "config": {"name": "placed"}},
+            }
+        ],
+        start=["A", "B"],
+    )
+    script = {"a": [both, {"text": "done", "delay": 0.05}], "b": [both, "done"]}
+    result = await played(workflow, script, on_event=see, functions_dir=tmp_path / "functions")
+    assert result.error is not None
+    node = otlp.span("invoke_agent A")
+    assert f"edge at {node.id}" in result.error.message
+    spans = otlp.named("execute_tool place")
+    by_call = {
+        (s.attributes["gen_ai.agent.name"], s.attributes["gen_ai.tool.call.id"]): s.id
+        for s in spans
+    }
+    assert len(results) == 4
+    assert results == by_call
+
+
 async def test_runs_side_by_side_have_traces_of_their_own(otlp):
     script = {"a": [{"text": "x", "delay": 0.01}] * 4}
     models = ScriptedModels(script)
@@ -372,3 +434,4 @@ async def test_the_context_of_the_caller_is_as_it_was(otlp):
     assert trace.get_current_span() is before
     await played(flow(agent("A")), {})
     assert trace.get_current_span() is before
+    assert not HEADERS.get()
