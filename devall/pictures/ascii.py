@@ -13,7 +13,7 @@ from devall.loading.loader import LoadedGraph
 from devall.pictures import marks
 from devall.pictures.course import Course
 from devall.pictures.rows import Holders, arrows_from, holders_of, rows_of
-from devall.pictures.scene import Arrow, Box, Dot, Scene, every, scene_of
+from devall.pictures.scene import Arrow, Box, Dot, Scene, every, line_of, scene_of
 from devall.pictures.widths import columns, cut
 
 MOST_BOXES = 40
@@ -99,7 +99,7 @@ def ascii_art(
     drawing = _Drawing(scene_of(graph, course), _ASCII if plain else _UNICODE)
     lines = drawing.lines(max(width, LEAST_WIDTH))
     text = "\n".join(line.rstrip() for line in lines) + "\n"
-    return text.encode("ascii", "replace").decode("ascii") if plain else text
+    return "".join(c if c.isascii() else "?" * columns(c) for c in text) if plain else text
 
 
 class _Drawing:
@@ -244,7 +244,7 @@ class _Drawing:
     def _named(self, item: Dot | Box) -> str:
         """A node as an edge names it: with its subgraph only where it must be told apart."""
         name = item.lines[0] if isinstance(item, Dot) else item.title
-        return name if self._is_clear else " ".join(item.name.split())
+        return name if self._is_clear else line_of(item.name)
 
     def _leads(self, target: Dot | Box, below: Dot | Box) -> bool:
         """Whether an arrow to a target ends at what is drawn next."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from devall.core.amounts import count, duration
 from devall.pictures.course import State
-from devall.pictures.scene import Arrow, Box, Dot, Scene
+from devall.pictures.scene import Arrow, Box, Dot, Scene, line_of
 
 MARKS: Mapping[State | None, str] = {
     "completed": "✓",
@@ -105,4 +105,4 @@ def sentence(scene: Scene, item: Dot | Box) -> str:
                 words += [count(found.runs, "run"), duration(found.seconds)]
             if found.units:
                 words.append(count(found.units, "unit"))
-    return ", ".join(" ".join(word.split()) for word in words)
+    return line_of(", ".join(words))

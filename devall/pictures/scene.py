@@ -135,6 +135,11 @@ def every(items: Sequence[Dot | Box]) -> Iterator[Dot | Box]:
             yield from every(item.children)
 
 
+def line_of(text: str) -> str:
+    """The text on one line, without control characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def representative(item: Dot | Box, side: Literal["start", "end"]) -> Dot:
     """A node within a box: one that it starts with, or ends with."""
     while isinstance(item, Box):
@@ -277,6 +282,5 @@ def _process(edge: Edge) -> Iterator[str]:
 
 
 def _short(text: str) -> str:
-    """The text on one line, cut to `LONGEST_LABEL`, without control characters."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    text = line_of(text)
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"

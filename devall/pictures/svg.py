@@ -14,7 +14,7 @@ from devall.pictures.icons import KINDS, STATES
 from devall.pictures.layout import layout_of
 from devall.pictures.looks import Theme, style
 from devall.pictures.places import Layout, PlacedArrow, PlacedBox, PlacedNode, Point, Rect
-from devall.pictures.scene import Scene, scene_of
+from devall.pictures.scene import Scene, line_of, scene_of
 from devall.pictures.widths import measure
 
 Link = Callable[[str], str]
@@ -179,7 +179,7 @@ class _Drawing:
             classes += ["back"] if arrow.is_back else []
             classes += ["thick"] if arrow.is_thick else []
             classes += ["dashed"] if arrow.is_dashed else []
-            words = f"{_name(arrow.source.name)} → {_name(arrow.target.name)}"
+            words = f"{line_of(arrow.source.name)} → {line_of(arrow.target.name)}"
             words += f": {arrow.label}" if arrow.label else ""
             if fired is not None:
                 words += f" (fired {count(fired, 'time')})" if fired else " (did not fire)"
@@ -239,10 +239,6 @@ def _words(x: float, y: float, words: str, name: str, anchor: str = "") -> str:
     named = f' class="{name}"' if name else ""
     anchored = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text{named} x="{_number(x)}" y="{_number(y)}"{anchored}>{_text(words)}</text>'
-
-
-def _name(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _number(value: float) -> str:

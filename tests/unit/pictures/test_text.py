@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
+from devall.loading.loader import LoadedGraph, load_text
 from devall.pictures.dot import dot
 from devall.pictures.mermaid import mermaid
 from devall.pictures.scene import LONGEST_LABEL
-from devall.loading.loader import LoadedGraph, load_text
 
 ODD_IDS = [
     'a "b" <c>',
