@@ -15,7 +15,7 @@ from devall.estimates.rounds import Rounds
 from devall.estimates.values import AgentValue, GraphValue, LoopValue, NodeValue, Stage
 
 WIDTH = 80
-_NAME = 18
+_NAME = 16
 """Characters of a node's name in the table."""
 _UNBOUNDED = "no bound"
 
@@ -34,7 +34,11 @@ def page(workflow: str, plan: GraphValue, *, is_task_known: bool) -> list[str]:
         lines += ["", "AGENTS  (~ = estimated tokens)"]
         for node in agents:
             lines += _agent(node)
-    lines += ["", "AT MOST  (all runs of a node together)", *_table(plan, nodes, loops)]
+    lines += [
+        "",
+        "AT MOST  (all runs of a node together; tools: calls of tools)",
+        *_table(plan, nodes, loops),
+    ]
     lines += ["", *_summary(plan)]
     if missing := list(remedies_of(plan)):
         lines += ["", "NO BOUND, AND WHAT WOULD GIVE ONE"]
@@ -165,7 +169,7 @@ def _calls(agent: AgentValue) -> str:
 
 
 def _table(plan: GraphValue, nodes: Sequence[NodeValue], loops: Sequence[LoopValue]) -> list[str]:
-    rows = [["", "runs", "calls", "tool calls", "tokens in", "tokens out", "USD", "a run"]]
+    rows = [["", "runs", "calls", "tools", "tokens in", "out", "USD", "time/run"]]
     for node in nodes:
         if node.type in {"literal", "passthrough", "loop_counter", "loop_timer", "human"}:
             continue
@@ -205,7 +209,8 @@ def _summary(plan: GraphValue) -> Iterator[str]:
     money = "unknown" if least.usd is None else f"${least.usd:.6f}" if least.usd else "$0"
     yield from _wrapped(
         f"AT LEAST  {count(least.model_calls, 'call')}, {count(least.input_tokens, 'token')} in,"
-        f" {money}: each certain node once, one turn, all cached, answers not counted",
+        f" {money}: what runs in any case, once and in one turn; all of it cached, answers not"
+        " counted",
         "",
         "          ",
     )
@@ -362,7 +367,7 @@ def money_at_most(bound: Bound) -> str:
     value = bound.value
     if value == 0:
         return "$0"
-    digits = 2 if value >= 1 else 4 if value >= 0.001 else 6
+    digits = 0 if value >= 100 else 2 if value >= 1 else 4 if value >= 0.001 else 6
     return f"${ceil(round(value * 10**digits, 4)) / 10**digits:,.{digits}f}"
 
 

@@ -88,7 +88,7 @@ class Course:
 
     def _starts(self, edge: PlanEdge) -> bool:
         """Whether the target runs for certain once the source has."""
-        if not is_certain(edge) or not self._has_unit(edge):
+        if not is_certain(self.plan, edge) or not self._has_unit(edge):
             return False
         order, members = self.plan.regions.outermost(), None
         while True:

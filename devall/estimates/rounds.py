@@ -17,10 +17,10 @@ from devall.config.nodes import LoopCounterNode, LoopTimerNode
 from devall.estimates.ways import always_speaks, fire_together, is_certain, is_dead, speaks_at
 from devall.graph.model import Plan, PlanEdge
 from devall.graph.regions import Order
+from devall.nodes.loops import SECONDS
 
 _MOST_ENTRIES = 5
 """Entries of a loop of which every set is looked at; of more, single ones, pairs and all."""
-_SECONDS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Loop:
                 key = "max_iterations" if isinstance(config, LoopCounterNode) else "edges"
                 found = Rounds(spoken, key, config.id)
             if isinstance(config, LoopTimerNode) and node not in plan.dynamics:
-                seconds = config.config.max_duration * _SECONDS[config.config.duration_unit]
+                seconds = config.config.max_duration * SECONDS[config.config.duration_unit]
                 timers.append((config.id, seconds))
         return Rounds(found.most, found.key, found.node, tuple(loose), tuple(timers))
 
@@ -106,7 +106,9 @@ class Loop:
     def _leaves(self, node: int) -> bool:
         """Whether each output of a node leaves the loop."""
         edges = (self.plan.edges[edge] for edge in self.plan.nodes[node].out_edges)
-        return any(is_certain(edge) and edge.target not in self.members for edge in edges)
+        return any(
+            is_certain(self.plan, edge) and edge.target not in self.members for edge in edges
+        )
 
     @cached_property
     def _before(self) -> dict[int, frozenset[int]]:
@@ -135,7 +137,11 @@ class Loop:
     def _certain(self, fired: PlanEdge) -> frozenset[int]:
         """Nodes that have run in a round in which an edge fired, and that another one follows."""
         ran = set(self._before[fired.source])
-        ran |= {e.target for e in self._inside if self._reaches(e) and fire_together(fired, e)}
+        ran |= {
+            e.target
+            for e in self._inside
+            if self._reaches(e) and fire_together(self.plan, fired, e)
+        }
         todo = list(ran)
         while todo:
             node = todo.pop()
@@ -143,7 +149,7 @@ class Loop:
                 continue
             for edge in self._inside:
                 is_new = edge.source == node and edge.target not in ran
-                if is_new and is_certain(edge) and self._reaches(edge):
+                if is_new and is_certain(self.plan, edge) and self._reaches(edge):
                     ran.add(edge.target)
                     todo.append(edge.target)
         return frozenset(ran)

@@ -28,6 +28,7 @@ from devall.estimates.texts import FRAME, at_most, estimated, of_text
 from devall.estimates.units import UnitCount, unit_count
 from devall.estimates.ways import is_dead
 from devall.graph.model import Plan, PlanEdge, PlanNode
+from devall.nodes.loops import counter_text, timer_text
 
 PYTHON_BYTES = 4 << 20
 """What is kept of each of the two streams of a python node's code."""
@@ -243,8 +244,7 @@ class Traffic:
                 # The two streams of code that failed.
                 return Flow.of(runs, Bound(2 * PYTHON_BYTES))
             case LoopCounterNode(config=config):
-                text = config.message or "Loop limit reached (1234567890)"
-                return Flow.of(runs, Bound(of_text(text)))
+                return Flow.of(runs, Bound(of_text(counter_text(config))))
             case PassthroughNode(config=config):
                 empty = Bound(FRAME)
                 if config.only_last_message:
@@ -253,7 +253,7 @@ class Traffic:
                 count = seen.messages.most(runs)
                 return Flow(count, seen.seen, seen.largest.most(empty), seen.is_kept)
             case LoopTimerNode(config=config):
-                text = Bound(of_text(config.message or "Time limit reached (1234567890 minutes)"))
+                text = Bound(of_text(timer_text(config)))
                 if not config.passthrough:
                     return Flow.of(runs, text)
                 count = seen.messages + runs

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from devall.config.edges import Always, RegexExtract
+from devall.config.edges import Always, KeywordCondition, RegexExtract
 from devall.config.nodes import (
     AgentNode,
     HumanNode,
     LiteralNode,
     LoopCounterNode,
+    LoopTimerNode,
+    Node,
     PassthroughNode,
     PythonNode,
 )
+from devall.edges.conditions import keyword_test
+from devall.edges.transforms import regex_extract
 from devall.graph.model import Plan, PlanEdge
+from devall.nodes.loops import counter_text, timer_text
 
 _SPEAKERS = AgentNode, HumanNode, LiteralNode, PassthroughNode, PythonNode
 """Kinds of nodes that never end a run without an output."""
@@ -23,21 +28,43 @@ def is_dead(edge: PlanEdge) -> bool:
     return isinstance(condition, Always) and not condition.value
 
 
-def is_certain(edge: PlanEdge) -> bool:
-    """Whether the edge triggers its target by every output of its source."""
-    condition = edge.config.condition
+def known_text(node: Node) -> str | None:
+    """What the node says of itself whenever it does; None: it depends on its inputs."""
+    match node:
+        case LiteralNode(config=config):
+            return config.content
+        case LoopCounterNode(config=config):
+            return counter_text(config)
+        case LoopTimerNode(config=config):
+            return timer_text(config)
+        case _:
+            return None
+
+
+def is_certain(plan: Plan, edge: PlanEdge) -> bool:
+    """Whether the edge triggers its target by every output that its source says of itself.
+
+    A timer may hand on its inputs before: they are not meant.
+    """
+    condition, process = edge.config.condition, edge.config.process
+    text = known_text(plan.nodes[edge.source].config)
     is_open = isinstance(condition, Always) and condition.value
-    return edge.config.trigger and is_open and _keeps(edge)
+    if isinstance(condition, KeywordCondition) and text is not None:
+        is_open = keyword_test(condition.config)(text)
+    is_kept = _keeps(edge)
+    if isinstance(process, RegexExtract) and text is not None:
+        is_kept = regex_extract(process.config)(text) is not None
+    return edge.config.trigger and is_open and is_kept
 
 
-def fire_together(fired: PlanEdge, other: PlanEdge) -> bool:
+def fire_together(plan: Plan, fired: PlanEdge, other: PlanEdge) -> bool:
     """Whether the other edge of the same source triggers its target whenever this one fires.
 
     A condition is taken to say the same of the same text, also where it is a user's function.
     """
     if not other.config.trigger or fired.source != other.source:
         return False
-    if is_certain(other):
+    if is_certain(plan, other) and not isinstance(plan.nodes[other.source].config, LoopTimerNode):
         return True
     is_same = fired.config.condition == other.config.condition
     return is_same and (_keeps(other) or fired.config.process == other.config.process)
