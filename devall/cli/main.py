@@ -16,6 +16,7 @@ from devall.cli.failures import Reporter, terminate_as_interrupt
 from devall.cli.history_commands import add_history_commands
 from devall.cli.kept_commands import add_kept_commands
 from devall.cli.leaving import end_children
+from devall.cli.options import one_of
 from devall.cli.parameters import (
     AnswerAsJson,
     Answers,
@@ -274,7 +275,7 @@ def validate(
     """
     from devall.cli import validate as command
 
-    one_of(format, ("text", "json", "github"))
+    one_of(format, ("text", "json", "github"), "--format")
     return command.execute(
         command.ValidateOptions(
             files=files,
@@ -393,16 +394,6 @@ def models_list(as_json: AsJson = False, debug: Debug = False) -> int:
     from devall.cli import models as command
 
     return command.show(as_json=as_json, debug=debug)
-
-
-def one_of(value: str, known: Sequence[str]) -> None:
-    """Check the value of `--format`.
-
-    Raises:
-        UsageError: it is none of those that are known.
-    """
-    if value not in known:
-        raise UsageError(f"--format {value!r} is unknown", hint=f"there is {', '.join(known)}")
 
 
 def call(arguments: Sequence[str]) -> int:

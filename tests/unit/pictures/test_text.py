@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from devall.loading.loader import LoadedGraph, load_text
+from devall.pictures.course import Course, NodeCourse
 from devall.pictures.dot import dot
 from devall.pictures.mermaid import mermaid
 from devall.pictures.scene import LONGEST_LABEL
@@ -203,3 +204,41 @@ def test_long_names_are_cut():
     label = re.search(r'n1\(\["(.*)<br/>', mermaid(chain("x" * 500)))
     assert label is not None
     assert len(label[1]) == LONGEST_LABEL
+
+
+def test_a_run_is_told_by_class_word_and_mark_in_mermaid():
+    course = Course(
+        nodes={
+            "A": NodeCourse(state="completed", runs=1, seconds=0.2),
+            "W": NodeCourse(state="completed", runs=4, seconds=3),
+            "C": NodeCourse(state="failed", runs=4, units=7),
+        },
+        edges={("", 0): 1, ("", 1): 4, ("", 2): 3},
+        rounds={frozenset({"W", "C"}): 4},
+    )
+    text = mermaid(loaded(LOOP), course).replace("#183;", "·")
+    assert 'subgraph n5["loop · 4 rounds"]' in text
+    assert "✓ ×4 · 3.0 s" in text
+    assert "✗ failed · ×4 · 7 units" in text
+    assert "class n1,n2 completed" in text
+    assert "class n3 failed" in text
+    assert "class n4 unbegun" in text
+    assert re.search(r'n2 -->\|"if code.*fail ×4"\| n3', text)
+    assert "linkStyle 4 stroke" in text, "the edge from the start counts, and the last did not fire"
+
+    drawn = dot(loaded(LOOP), course)
+    assert 'label="loop · 4 rounds"' in drawn
+    assert re.search(r'n3 \[label=".*✗ failed.*#cf222e.*filled"', drawn)
+    assert re.search(r'n4 \[label=".*did not begin".*dashed', drawn)
+    assert re.search(r"n2 -> n4 \[.*style=dotted", drawn)
+    assert not re.search(r"n2 -> n3 \[.*dotted", drawn)
+
+
+def test_a_graph_without_an_end_has_no_answer():
+    graph = loaded(
+        "graph:\n  start: A\n  nodes:\n    - {id: A, type: passthrough}\n"
+        "    - {id: B, type: passthrough}\n  edges:\n    - {from: A, to: B}\n"
+        "    - {from: B, to: A, condition: code_fail}\n"
+    )
+    assert "finish" not in mermaid(graph)
+    assert "finish" not in dot(graph)
