@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,25 @@ PATIENCE = 30
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--disable-extensions", "--disable-breakpad"),
+    *(
+        "--disable-dev-shm-usage",
+        "--disable-extensions",
+        "--disable-breakpad",
+    ),
     *("--remote-debugging-pipe", "--no-zygote", "--hide-scrollbars"),
 )
 """The renderer is started without helpers that would outlive it."""
+
+
+EXEC = """
+import fcntl, os, sys
+held = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 64) for each in sys.argv[1:3]]
+os.dup2(held[0], 3)
+os.dup2(held[1], 4)
+os.closerange(5, 128)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Chromium is spoken to by its descriptors 3 and 4."""
 
 
 class Browser:
@@ -30,8 +47,7 @@ class Browser:
         ours, theirs = os.pipe(), os.pipe()
         command = [CHROMIUM, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", 'exec "$@" 3<&"$IN" 4>&"$OUT"', "sh", *command],
-            env={**os.environ, "IN": str(ours[0]), "OUT": str(theirs[1])},
+            [sys.executable, "-c", EXEC, str(ours[0]), str(theirs[1]), *command],
             pass_fds=(ours[0], theirs[1]),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -44,14 +60,24 @@ class Browser:
         self._number = 0
         self._session = ""
         self._rest = b""
+        self._loaded = False
         self.requests: list[str] = []
+        """What was asked for over the network, but for what the page's policy forbade."""
+        self._urls: dict[str, str] = {}
         self.complaints: list[str] = []
         """What stands in the console, what was thrown, what the policy forbade."""
+        try:
+            self._attach()
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self) -> None:
+        """Find the one page, and hear of all that happens in it."""
         found = self.ask("Target.getTargets")["targetInfos"]
         [target] = [each["targetId"] for each in found if each["type"] == "page"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
+        attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
             self.ask(f"{domain}.enable")
 
@@ -115,12 +141,15 @@ class Browser:
     def close(self) -> None:
         """End the browser and all of its processes."""
         self._session = ""
-        self._in.write(json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
+        with contextlib.suppress(OSError):
+            self._in.write(json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._in.close()
         self._out.close()
 
@@ -143,6 +172,9 @@ class Browser:
                 self._loaded = True
             case "Network.requestWillBeSent":
                 self.requests.append(values["request"]["url"])
+                self._urls[values["requestId"]] = values["request"]["url"]
+            case "Network.loadingFailed" if values.get("blockedReason") == "csp":
+                self.requests.remove(self._urls[values["requestId"]])
             case "Log.entryAdded":
                 self.complaints.append(values["entry"]["text"])
             case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":

@@ -1,7 +1,7 @@
 "use strict";
 // The page is whole without this: links open what they lead to, all can be opened, nodes be found.
 (() => {
-  const nodes = [...document.querySelectorAll(".node")];
+  const nodes = [...document.querySelectorAll("article.node")];
   const openTo = () => {
     let id = "";
     try { id = decodeURIComponent(location.hash.slice(1)); } catch { return; }
