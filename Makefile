@@ -12,7 +12,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 FOREIGN := .venv/foreign/.installed
 
-.PHONY: help demo demo-local examples test test-foreign foreign check lint types layers coverage bench format reference constraints setup clean distclean
+.PHONY: help demo demo-local examples test test-foreign foreign browser check lint types layers coverage bench format reference constraints setup clean distclean
 
 help: ## What there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test-foreign: $(INSTALLED) $(FOREIGN) ## Those with MCP servers of others, and t
 	@$(BIN)/python -m pytest -n auto tests/foreign $(ARGS)
 
 foreign: $(INSTALLED) $(FOREIGN) ## Only their set-up
+
+browser: ## Chromium, for the tests of reports; Debian's, where it is not there
+	@scripts/browser.sh
 
 $(FOREIGN): tests/foreign/package.json tests/foreign/requirements.txt tests/foreign/mem0.txt scripts/foreign.sh | $(INSTALLED)
 	@scripts/foreign.sh
