@@ -57,6 +57,8 @@ MODEL_CALLS = "devall.model_calls"
 TOOL_CALLS = "devall.tool_calls"
 INPUT_SUM = "devall.input_tokens"
 OUTPUT_SUM = "devall.output_tokens"
+LIVE = "live_calls"
+"""Counted, and not told: calls that were really made."""
 
 TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105 - the name of an instrument
 OPERATION_DURATION = "gen_ai.client.operation.duration"

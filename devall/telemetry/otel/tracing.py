@@ -134,15 +134,19 @@ class Tracing:
             self.warnings += [*asked.notes, *self._exports.notes]
         from devall.telemetry.otel.content import Content
         from devall.telemetry.otel.measures import Measures
+        from devall.telemetry.otel.scene import Scene
         from devall.telemetry.otel.spans import Spans
         from devall.telemetry.otel.tree import Tree
 
         place = folder / FILE_NAME if folder is not None else None
-        self._spans = Spans(
+        scene = Scene(
             Tree(traces.get_tracer("devall", release), redactor.text),
             Measures(metrics.get_meter("devall", release)),
             HiddenOutputs(hidden()),
             Content(redactor) if content else None,
+        )
+        self._spans = Spans(
+            scene,
             parent=_parent(environment),
             earlier=_earlier(place) if place is not None else None,
             on_start=lambda span: _keep(place, span) if place is not None else None,
