@@ -37,7 +37,7 @@ from devall.telemetry.otel.wanted import HTTP, Signal, Wanted, protocol
 PATIENCE = 3.0
 """Seconds that the end of a run waits for what is still to be sent."""
 LITTLE_PATIENCE = 1.0
-"""Seconds for an endpoint that has failed already, which may have been busy."""
+"""Seconds where the endpoint has failed already, or the run was interrupted."""
 LONGEST = 300
 """Characters of an error's text that are told."""
 _OTLP = {HTTP: "otlp_proto_http", "grpc": "otlp_proto_grpc"}
@@ -81,8 +81,11 @@ class Exports:
         self.notes = self._troubles.taken()
         """What the SDK found odd in its settings."""
 
-    async def finish(self) -> str:
+    async def finish(self, *, is_hurried: bool = False) -> str:
         """Send what is left, in bounded time; what went wrong with it, empty: nothing.
+
+        Args:
+            is_hurried: Whether somebody wants the process to end.
 
         Raises:
             asyncio.CancelledError: the task was cancelled, and what is left is lost.
@@ -91,21 +94,22 @@ class Exports:
         sending += [_in_thread(partial(each.shutdown, PATIENCE * 1000)) for each in self._readers]
         is_sent = False
         try:
-            is_sent = await self._sent(sending)
+            is_sent = await self._sent(sending, is_hurried=is_hurried)
         finally:
             self._troubles.stop(is_quiet=is_sent)
             if not is_sent:
                 self._abandon()
         if is_sent and not self._troubles.is_lost:
             return ""
-        why = self._troubles.text or f"it did not take them within {PATIENCE:g} s"
+        patience = LITTLE_PATIENCE if is_hurried else PATIENCE
+        why = self._troubles.text or f"it did not take them within {patience:g} s"
         return f"traces or metrics could not be sent to {self._place}: {why}"
 
-    async def _sent(self, sending: Sequence[asyncio.Future[None]]) -> bool:
+    async def _sent(self, sending: Sequence[asyncio.Future[None]], *, is_hurried: bool) -> bool:
         if not sending:
             return True
         _, left = await asyncio.wait(sending, timeout=LITTLE_PATIENCE)
-        if left and not self._troubles.text:
+        if left and not self._troubles.text and not is_hurried:
             _, left = await asyncio.wait(left, timeout=PATIENCE - LITTLE_PATIENCE)
         return not left
 

@@ -93,7 +93,9 @@ class Tracing:
         if self._spans is not None:
             self._spans.finish(event)
         exports, self._exports = self._exports, None
-        return await exports.finish() if exports is not None else ""
+        if exports is None:
+            return ""
+        return await exports.finish(is_hurried=event.outcome.status == "cancelled")
 
     async def aclose(self) -> None:
         """Let go of everything, where the run broke off; else nothing is left to do."""
@@ -102,7 +104,7 @@ class Tracing:
             self._spans = None
         exports, self._exports = self._exports, None
         if exports is not None:
-            await asyncio.shield(exports.finish())
+            await asyncio.shield(exports.finish(is_hurried=True))
 
     def _open(
         self,
