@@ -67,8 +67,8 @@ class Content:
         return self._written([{"role": role, "parts": [part]}])
 
     def value(self, value: JsonValue) -> str:
-        """The arguments or the result of a tool."""
-        return self._written(value)
+        """The arguments or the result of a tool: text as it is, all else as JSON."""
+        return self._redactor.text(value) if isinstance(value, str) else self._written(value)
 
     def _written(self, value: JsonValue) -> str:
         clean = self._redactor.value(value)

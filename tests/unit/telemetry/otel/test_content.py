@@ -59,7 +59,7 @@ async def test_messages_are_in_the_form_of_the_conventions(otlp):
     assert before == [asked, said]
     tool = otlp.span("execute_tool get_city_num").attributes
     assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"city": "Rome"}
-    result_text = json.loads(tool["gen_ai.tool.call.result"])
+    result_text = tool["gen_ai.tool.call.result"]
     response = {"type": "tool_call_response", "id": "c1", "response": result_text}
     assert answer == {"role": "tool", "parts": [response]}
     names = [each["name"] for each in json.loads(second["gen_ai.tool.definitions"])]
