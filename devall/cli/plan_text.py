@@ -36,7 +36,7 @@ def page(workflow: str, plan: GraphValue, *, is_task_known: bool) -> list[str]:
             lines += _agent(node)
     lines += [
         "",
-        "AT MOST  (all runs of a node together; tools: calls of tools)",
+        "AT MOST  (all runs of a node together)",
         *_table(plan, nodes, loops),
     ]
     lines += ["", *_summary(plan)]

@@ -23,7 +23,7 @@ def look():
 sys.addaudithook(hook)
 atexit.register(look)
 """
-EXAMPLES = ["demo_mcp", "demo_mcp_local", "software_team", "demo_simple_memory", "demo_skills"]
+EXAMPLES = ["demo_mcp_local", "software_team", "demo_skills"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -384,3 +384,12 @@ def test_what_servers_offered_the_last_time_is_known(
         f"not contacted; its tools as of run {result.run_id}": 1
     }
     assert servers[0]["tools"]
+
+
+def test_the_page_shows_what_is_printed(devall, write, project: Path):
+    blocks = (project / "docs/plan.md").read_text("utf-8").split("```")
+    workflow = next(block for block in blocks if block.startswith("yaml\n# essay.yaml"))
+    shown = next(block for block in blocks if block.startswith("\nessay.yaml: "))
+    write("essay.yaml", workflow.removeprefix("yaml\n"))
+    done = devall("plan", "essay.yaml", "--task", "Why do cities plant trees?", code=0)
+    assert done.stdout.startswith(shown.strip() + "\n\nWHAT THIS RESTS ON")
