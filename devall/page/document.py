@@ -153,6 +153,7 @@ def _render(redact: Callable[[str], str], values: Mapping[str, object]) -> str:
         finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     script = (_TEMPLATES / "script.js").read_text(encoding="utf-8")

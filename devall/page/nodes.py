@@ -198,7 +198,9 @@ class Nodes:
         seconds, status = story.seconds(visit), story.status(visit)
         facts = [duration(seconds)] if seconds is not None else []
         facts += _call_facts(visit.calls, len(visit.tools))
-        outputs = [self.steps.said(message) for message in visit.outputs]
+        # What units have said stands with them.
+        own_words = () if visit.units else visit.outputs
+        outputs = [self.steps.said(message) for message in own_words]
         inputs = [self.steps.said(message) for message in visit.inputs]
         steps = self.steps.of(visit)
         failure = visit.failure
@@ -244,7 +246,7 @@ class Nodes:
         for at in range(0, len(others), GROUP):
             views = [self._unit(*each) for each in others[at : at + GROUP]]
             first, last = views[0].name, views[-1].name
-            title = first if first == last else f"{first} to {last.removeprefix('Unit ')}"
+            title = first if first == last else f"Units {first[5:]} to {last[5:]}"
             yield Group(title, views, is_open=len(units) <= GROUP // 10)
 
     def _unit(self, unit: Unit, steps: Sequence[Step]) -> UnitView:

@@ -258,7 +258,9 @@ def _facts(call: ModelCall) -> list[str]:
     facts = ["from the journal" if end.replayed else duration(end.seconds)]
     if (usage := end.usage) is not None:
         cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-        facts.append(f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out")
+        facts.append(
+            f"{count(usage.input_tokens, 'token')} in{cached}, {usage.output_tokens:,} out"
+        )
     if end.usd is not None:
         facts.append(dollars(end.usd))
     if end.finish_reason and end.finish_reason not in {"stop", "tool_calls"}:

@@ -18,6 +18,8 @@ SHORTEST = 200
 FOLDED = 700
 """Characters beyond which a text is folded away behind its beginning."""
 FOLDED_LINES = 14
+HUGE = 6000
+HUGE_LINES = 100
 ONE_LINE = 80
 """Characters of a JSON value up to which it stands on one line."""
 
@@ -72,6 +74,11 @@ class Text:
     def is_folded(self) -> bool:
         """Whether it is long: its beginning is shown, and the rest when asked for."""
         return len(self.whole) > FOLDED or self.whole.count("\n") > FOLDED_LINES
+
+    @property
+    def is_huge(self) -> bool:
+        """Whether it stays folded also where a reader has asked for what it is part of."""
+        return len(self.whole) > HUGE or self.whole.count("\n") > HUGE_LINES
 
     @property
     def beginning(self) -> str:

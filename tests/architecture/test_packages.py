@@ -101,6 +101,10 @@ def test_the_wheel_brings_functions_server_and_workflows_to_where_they_are_looke
     assert {path.name for path in workflows.glob("*.yaml")} == ours
     assert (workflows / ".." / "mcp_example" / "mcp_server.py").is_file()
     assert (unpacked / "devall" / "py.typed").is_file()
+    templates = Path("devall") / "page" / "templates"
+    ours = {path.name for path in (project / templates).iterdir()}
+    assert {path.name for path in (unpacked / templates).iterdir()} == ours
+    assert {"report.html", "style.css", "script.js"} <= ours
     assert {path.name for path in unpacked.iterdir()} == {
         "devall",
         f"devall-{devall.__version__}.dist-info",
