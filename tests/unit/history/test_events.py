@@ -51,6 +51,7 @@ VALUES = {
     "unit": 1,
     "units": 3,
     "store": "notes",
+    "texts": 3,
     "done": 64,
     "files": 103,
     "passages": 200,
