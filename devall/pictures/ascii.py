@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from devall.loading.loader import LoadedGraph
 from devall.pictures import marks
 from devall.pictures.course import Course
-from devall.pictures.rows import Holders, arrows_from, holders_of, rows_of
+from devall.pictures.rows import Holders, arrows_from, holders_of, innermost, rows_of
 from devall.pictures.scene import Arrow, Box, Dot, Scene, every, line_of, scene_of
 from devall.pictures.widths import columns, cut
 
@@ -108,6 +108,7 @@ class _Drawing:
         self._signs = signs
         self._out = arrows_from(scene)
         self._holders: Holders = holders_of(scene)
+        self._inside = innermost(scene, self._holders)
         nodes = [item for item in every(scene.children) if isinstance(item, Dot)]
         self._is_list = len(nodes) > MOST_BOXES
         names = [item.lines[0] for item in every(scene.children) if isinstance(item, Dot)]
@@ -122,7 +123,7 @@ class _Drawing:
         starts = self._scene.starts
         rows = [
             item
-            for row in rows_of(self._scene.children, self._scene.arrows, self._holders)
+            for row in rows_of(self._scene.children, self._inside.get("", ()), self._holders)
             for item in row
         ]
         yield f"{signs.dot} start"
@@ -171,7 +172,7 @@ class _Drawing:
             title = f"{title} (subgraph)"
             if deeds := marks.deeds(self._scene, box, signs.times):
                 title = f"{title} {self._mark(box)} {deeds}"
-        rows = rows_of(box.children, self._scene.arrows, self._holders)
+        rows = rows_of(box.children, self._inside.get(box.key, ()), self._holders)
         items = [item for row in rows for item in row]
         inner = list(self._items(items, max(width - 4, LEAST_WIDTH - 8)))
         while inner and not inner[-1]:
@@ -213,6 +214,9 @@ class _Drawing:
 
     def _down(self, words: str, width: int = 80, line: str = "") -> Iterator[str]:
         signs = self._signs
+        if self._is_list:
+            yield self._fit(f"  {signs.tip} {words}".rstrip(), width)
+            return
         stem = "║" if line == "══" else signs.stem
         stem = {"╌╌": "╎", "··": "┊", "..": ":", "- -": ":"}.get(line, stem)
         yield self._fit(f"  {stem} {words}".rstrip(), width)
@@ -251,7 +255,8 @@ class _Drawing:
         while target is not below:
             if not isinstance(below, Box) or below.kind != "loop":
                 return False
-            below = rows_of(below.children, self._scene.arrows, self._holders)[0][0]
+            arrows = self._inside.get(below.key, ())
+            below = rows_of(below.children, arrows, self._holders)[0][0]
         return True
 
     def _mark(self, item: Dot | Box) -> str:

@@ -5,12 +5,11 @@ Graphviz leaves curves and labels of a loop's edges partly outside of the loop's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from devall.pictures.places import Layout, PlacedArrow, PlacedBox, Point, Rect
-from devall.pictures.rows import Holders, holders_of
-from devall.pictures.scene import Dot
+from devall.pictures.rows import Holders, holders_of, innermost
 
 _PAD = 8
 _EDGE = 4
@@ -20,20 +19,34 @@ _EDGE = 4
 def widened(layout: Layout) -> Layout:
     """The layout, boxes as wide as what is in them where there is room for it."""
     holders = holders_of(layout.scene)
+    ways = {each.arrow.place: each for each in layout.arrows if each.arrow is not None}
+    inside = {
+        key: [ways[arrow.place] for arrow in arrows if arrow.place in ways]
+        for key, arrows in innermost(layout.scene, holders).items()
+    }
     rects = {each.box.key: each.rect for each in layout.boxes}
     for placed in sorted(layout.boxes, key=lambda each: -each.depth):
         key = placed.box.key
-        rects[key] = _widened(layout, placed, rects, holders)
+        wanted = [rects[each.key] for each in placed.box.children if each.key in rects]
+        wanted += [rect for each in inside.get(key, ()) for rect in _bounds(each)]
+        left = min([placed.rect.x, *(rect.x - _PAD for rect in wanted)])
+        right = max([placed.rect.right, *(rect.right + _PAD for rect in wanted)])
+        if left < placed.rect.x or right > placed.rect.right:
+            rects[key] = _stretched(layout, placed, (left, right), rects, holders)
     boxes = [replace(each, rect=rects[each.box.key]) for each in layout.boxes]
     return replace(layout, boxes=boxes)
 
 
-def _widened(layout: Layout, placed: PlacedBox, rects: dict[str, Rect], holders: Holders) -> Rect:
+def _stretched(
+    layout: Layout,
+    placed: PlacedBox,
+    wanted: tuple[float, float],
+    rects: Mapping[str, Rect],
+    holders: Holders,
+) -> Rect:
+    """A box from here to there, or as far as there is room."""
     key, rect = placed.box.key, placed.rect
-    left, right = rect.x, rect.right
-    for inner in _inside(layout, key, rects, holders):
-        left, right = min(left, inner.x - _PAD), max(right, inner.right + _PAD)
-    left, right = max(left, _EDGE), min(right, layout.width - _EDGE)
+    left, right = max(wanted[0], _EDGE), min(wanted[1], layout.width - _EDGE)
     for other in _beside(layout, key, rects, holders):
         if other.y - _EDGE < rect.bottom and other.bottom + _EDGE > rect.y:
             if rect.right <= other.x < right + _EDGE:
@@ -43,17 +56,9 @@ def _widened(layout: Layout, placed: PlacedBox, rects: dict[str, Rect], holders:
     return Rect(left, rect.y, right - left, rect.height)
 
 
-def _inside(layout: Layout, key: str, rects: dict[str, Rect], holders: Holders) -> Iterator[Rect]:
-    """What a box should be around."""
-    for arrow in layout.arrows:
-        if _is_within(arrow, key, holders):
-            yield from _bounds(arrow)
-    for name, rect in rects.items():
-        if name != key and key in holders[name]:
-            yield rect
-
-
-def _beside(layout: Layout, key: str, rects: dict[str, Rect], holders: Holders) -> Iterator[Rect]:
+def _beside(
+    layout: Layout, key: str, rects: Mapping[str, Rect], holders: Holders
+) -> Iterator[Rect]:
     """What a box must keep away from."""
     yield from layout.pills.values()
     for node in layout.nodes:
@@ -71,8 +76,6 @@ def _is_within(placed: PlacedArrow, key: str, holders: Holders) -> bool:
     if placed.arrow is None:
         return False
     source, target = placed.arrow.source, placed.arrow.target
-    if not isinstance(source, Dot) and source is target and source.key == key:
-        return True  # of a subgraph to itself: drawn within
     return key in holders[source.key][:-1] and key in holders[target.key][:-1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from devall.pictures.dot import ends
 from devall.pictures.faces import ICON, LABEL_LINE, LABEL_ROOM, face_of, text_width
 from devall.pictures.graphviz import laid_out
 from devall.pictures.places import Layout, PlacedArrow, PlacedBox, PlacedNode, Point, Rect
-from devall.pictures.rows import holders_of
+from devall.pictures.rows import holders_of, innermost
 from devall.pictures.scene import Arrow, Box, Dot, Scene, every, representative
 from devall.pictures.widths import wrapped
 
@@ -46,11 +45,8 @@ class _Plot:
             if isinstance(item, Box)
         }
         holders = holders_of(scene)
-        self._inside: defaultdict[str, list[int]] = defaultdict(list)
-        for number, arrow in enumerate(scene.arrows):
-            ends = holders[arrow.source.key][:-1], holders[arrow.target.key][:-1]
-            common = [one for one, other in zip(*ends, strict=False) if one == other]
-            self._inside[common[-1] if common else ""].append(number)
+        self._inside = innermost(scene, holders)
+        self._numbers = {arrow.place: number for number, arrow in enumerate(scene.arrows)}
         self._labels = [
             wrapped(words, LABEL_ROOM, 4, text_width) if words else []
             for words in (marks.label(scene, arrow) for arrow in scene.arrows)
@@ -119,8 +115,8 @@ class _Plot:
 
     def _edges_in(self, key: str) -> Iterator[str]:
         """The edges that a box is the innermost around; their labels stay in it as well."""
-        for number in self._inside.get(key, ()):
-            yield self._edge(number, self._scene.arrows[number])
+        for arrow in self._inside.get(key, ()):
+            yield self._edge(self._numbers[arrow.place], arrow)
 
     def _edge(self, number: int, arrow: Arrow) -> str:
         source, target = representative(arrow.source, "end"), representative(arrow.target, "start")

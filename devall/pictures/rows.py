@@ -31,7 +31,7 @@ def rows_of(
 
     Args:
         items: The children of one box, or of the scene.
-        arrows: All arrows of the scene.
+        arrows: Those that the box is the innermost around.
         holders: What each item is in.
     """
     number = {item.key: at for at, item in enumerate(items)}
@@ -48,6 +48,20 @@ def rows_of(
     for item, level in zip(items, levels, strict=True):
         rows[level].append(item)
     return rows
+
+
+def innermost(scene: Scene, holders: Holders) -> dict[str, list[Arrow]]:
+    """The arrows by the key of the innermost box around both their ends; empty for the scene."""
+    found: dict[str, list[Arrow]] = {}
+    for arrow in scene.arrows:
+        ends = holders[arrow.source.key][:-1], holders[arrow.target.key][:-1]
+        around = ""
+        for one, other in zip(*ends, strict=False):
+            if one != other:
+                break
+            around = one
+        found.setdefault(around, []).append(arrow)
+    return found
 
 
 def arrows_from(scene: Scene) -> dict[str, list[Arrow]]:

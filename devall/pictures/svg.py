@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from devall.core.amounts import count
@@ -14,7 +14,7 @@ from devall.pictures.icons import KINDS, STATES
 from devall.pictures.layout import layout_of
 from devall.pictures.looks import Theme, style
 from devall.pictures.places import Layout, PlacedArrow, PlacedBox, PlacedNode, Point, Rect
-from devall.pictures.scene import Scene, line_of, scene_of
+from devall.pictures.scene import Box, Dot, Scene, line_of, scene_of
 from devall.pictures.widths import measure
 
 Link = Callable[[str], str]
@@ -85,7 +85,7 @@ class _Drawing:
         for word, rect in layout.pills.items():
             yield from _pill(word, rect)
         for node in layout.nodes:
-            yield from self._linked(node.dot.name, self._node(node))
+            yield from self._linked(node.dot, self._node(node))
         yield "</svg>"
 
     def _description(self) -> str:
@@ -99,12 +99,13 @@ class _Drawing:
         many = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         return f"{told}, as it ran: {', '.join(many)}. Dotted edges did not fire."
 
-    def _linked(self, name: str, lines: Iterator[str]) -> Iterator[str]:
-        target = self._link(name) if self._link is not None else ""
+    def _linked(self, item: Dot | Box, lines: Iterable[str]) -> Iterator[str]:
+        target = self._link(item.name) if self._link is not None and item.name else ""
         if not target:
             yield from lines
             return
-        yield f'<a href="{_attribute(target)}">'
+        words = _attribute(marks.sentence(self._scene, item))
+        yield f'<a href="{_attribute(target)}" aria-label="{words}">'
         yield from lines
         yield "</a>"
 
@@ -155,7 +156,7 @@ class _Drawing:
             _rect(rect, "box", 10),
             "</g>",
         ]
-        yield from self._linked(box.name, iter(lines)) if box.kind == "subgraph" else lines
+        yield from self._linked(box, lines)
 
     def _title(self, placed: PlacedBox) -> Iterator[str]:
         """What stands over a box, above the arrows that cross it."""

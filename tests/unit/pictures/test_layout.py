@@ -14,7 +14,7 @@ from devall.loading.loader import load_mapping
 from devall.pictures import graphviz
 from devall.pictures.layout import layout_of
 from devall.pictures.places import Layout
-from devall.pictures.rows import holders_of, rows_of
+from devall.pictures.rows import holders_of, innermost, rows_of
 from devall.pictures.scene import Scene, every, scene_of
 from devall.pictures.widths import columns
 from tests.unit.pictures.graphs import check, courses, graphs, loaded
@@ -136,7 +136,7 @@ def test_a_layout_that_fails_says_so():
 def test_rows_hold_every_child_once_and_none_above_what_leads_to_it(graph: dict[str, Any]):
     scene = scene_of(loaded(graph))
     holders = holders_of(scene)
-    rows = rows_of(scene.children, scene.arrows, holders)
+    rows = rows_of(scene.children, innermost(scene, holders).get("", []), holders)
     assert sorted(item.key for row in rows for item in row) == sorted(
         item.key for item in scene.children
     )

@@ -102,6 +102,8 @@ def test_nodes_may_be_links():
     links = {each.get("href"): set(nodes(each)) for each in root.iter(f"{SVG}a")}
     assert links['#node-"S/X"'] == {"S/X"}
     assert len(links) == 4
+    labels = [each.get("aria-label") for each in root.iter(f"{SVG}a")]
+    assert "S/X, passthrough" in labels
     assert root.get("role") == "group"
     ids = [each.get("id") for each in root.iter() if each.get("id")]
     assert ids == ["g1-title", "g1-desc"]
