@@ -320,6 +320,8 @@ def notes(plan: GraphValue, *, is_task_known: bool = True) -> list[str]:
         found.append("The number of units is the one of --units.")
     if any(each.memories for each in agents):
         found.append("Requests for embeddings of memories are not counted.")
+    if any(side.tools or not side.is_known for each in agents for side in each.sources):
+        found.append("Images and other files in results of tools are not counted.")
     found.append("Time is that of timeouts: functions of edges and memories have none.")
     return found
 

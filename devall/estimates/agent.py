@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from devall.agents.skills import prompt_of
 from devall.agents.thinking import THINKERS
 from devall.config.memory import FileStore, MemoryStore
 from devall.config.nodes import AgentNode
+from devall.core.messages import JsonValue, Message
 from devall.core.usage import TokenUsage
 from devall.estimates.asking import Asked
 from devall.estimates.bounds import NOTHING, ONE, Bound, unbounded
@@ -22,9 +24,12 @@ from devall.estimates.costs import Cost, Largest, Least
 from devall.estimates.facts import AgentFacts
 from devall.estimates.texts import FRAME, at_least, at_most, estimated, of_text
 from devall.memory.passages import PASSAGE
+from devall.models.base import ToolSchema
 from devall.tools import slices
 from devall.tools.skills import LONGEST as LONGEST_OF_SKILLS
 
+_TOLD_OF_TOOLS = 250
+"""Tokens of what a model is told of tools that it has to call in words."""
 _SCHEMA_PROBLEMS = 5
 """Problems of an answer that a repair names, each with a piece of the answer."""
 
@@ -67,12 +72,14 @@ class AgentEstimate:
         """
         self.name = name
         self._config = node.config
+        self._may_be_left_out = node.on_error == "continue"
         self.facts = facts
         self._stores = {store.name: store for store in stores}
         self._ceiling = ceiling
         config = node.config
         sent = config.params.sent
-        self.asked = Asked(name, facts.provider, facts.model, sent, config.history)
+        mode = config.params.tool_mode
+        self.asked = Asked(name, facts.provider, facts.model, sent, config.history, mode)
 
     @cached_property
     def prompt(self) -> Prompt:
@@ -158,7 +165,11 @@ class AgentEstimate:
     @cached_property
     def tools(self) -> Bound:
         """Tokens of the tools that are offered."""
-        found = Bound(at_most(self.prompt.tools))
+        found = NOTHING
+        if self.has_tools:
+            beside = ToolSchema(slices.NAME, slices.SPEC.description, slices.SPEC.parameters)
+            told = estimated(tools=[beside]) + (0 if self.asked.calls_tools else _TOLD_OF_TOOLS)
+            found = Bound(at_most(self.prompt.tools + told))
         for side in self.facts.sources:
             if not side.is_known:
                 why = f"the tools of {side.label} are not known"
@@ -203,6 +214,9 @@ class AgentEstimate:
     def system(self) -> Bound:
         """Tokens of the system prompt, and of the memories before the answer."""
         known = self.prompt.tokens - self.prompt.tools
+        form: JsonValue = self._config.params.sent.get("response_format")
+        if form is not None:
+            known += estimated([Message("user", json.dumps(form, default=str))])
         return Bound(at_most(known)) + self.memories("answer")
 
     def cost(self, runs: Bound, seen: Bound, once: Bound) -> tuple[Cost, Largest]:
@@ -276,6 +290,8 @@ class AgentEstimate:
 
     def least(self, runs: int) -> Least:
         """What so many runs cost at least: one turn each."""
+        if self._may_be_left_out:
+            return Least(runs)
         thinking = self._config.thinking
         again = 1 if thinking is not None and thinking.type in THINKERS else 0
         told = at_least(self.prompt.tokens - self.prompt.tools) * (1 + again)

@@ -9,7 +9,7 @@ from devall.agents.sizes import MOST_SCALE, longest_output
 from devall.config.agents import HistoryConfig
 from devall.core.messages import JsonValue
 from devall.core.usage import TokenUsage
-from devall.estimates.bounds import NOTHING, Bound, unbounded
+from devall.estimates.bounds import NOTHING, Bound, Missing, unbounded
 from devall.models.convert_messages import MOST_TOKENS
 from devall.models.prices import price_of, window_of
 from devall.models.routes import PROVIDERS
@@ -28,6 +28,8 @@ class Asked:
     params: Mapping[str, JsonValue]
     """What is sent with each request."""
     history: HistoryConfig
+    tool_mode: str | None = None
+    """As the file has it."""
 
     @property
     def window(self) -> int | None:
@@ -62,6 +64,13 @@ class Asked:
         return unbounded(self.node, "params.max_tokens", "how long an answer may be")
 
     @property
+    def calls_tools(self) -> bool:
+        """Whether tools are offered as such, and not in words."""
+        known = PROVIDERS.get(self.provider)
+        mode = self.tool_mode or (known.tool_mode if known is not None else "native")
+        return mode == "native"
+
+    @property
     def is_given(self) -> bool:
         """Whether the file says how long an answer may be."""
         return longest_output(self.params) > 0
@@ -91,7 +100,9 @@ class Asked:
             why = f"no price is known of {self.model} ({self.provider})"
             return unbounded(self.node, "name", why)
         if each is None:
-            return sent + written
+            found = sent + written
+            missing = Missing(self.node, "history.max_tokens", "how long a request may be")
+            return Bound(None, found.missing or (missing,))
         read = self._price(each.input_tokens, 0)
         answered = self._price(each.input_tokens, each.output_tokens) - read
         found = sent * (read / max(1, each.input_tokens))

@@ -165,11 +165,14 @@ class _Graph:
             known = self._agents[node.index]
             cost, largest = known.cost(seen.runs, seen.seen, seen.once)
             each, _ = known.cost(ONE, seen.once, seen.once)
-            least, seconds = known.least(times), known.seconds
+            skips = _skips_units(self._plan, node)
+            least = Least(times) if skips else known.least(times)
+            seconds = known.seconds
             agent = _agent_value(known, node, seen, largest)
         elif isinstance(node.config, SubgraphNode):
             task = Flow(seen.messages.most(seen.runs), seen.seen, seen.largest, seen.is_kept)
-            inner = self._child(node, task, seen.runs).value(times)
+            is_sure = node.config.on_error == "fail" and node.index not in self._plan.dynamics
+            inner = self._child(node, task, seen.runs).value(times if is_sure else 0)
             cost, largest, seconds = inner.cost, inner.largest, inner.seconds
             least = Least(times) + replace(inner.least, runs=0)
         elif isinstance(node.config, PythonNode):
@@ -284,6 +287,12 @@ def _agent_value(
         tuple(card.name for card in known.facts.skills),
         tuple(attachment.name for attachment in config.memories),
     )
+
+
+def _skips_units(plan: Plan, node: PlanNode) -> bool:
+    """Whether units that fail are left out."""
+    dynamic = plan.dynamics.get(node.index)
+    return dynamic is not None and dynamic.config.on_unit_error == "skip"
 
 
 def _units(seen: Arrivals) -> Units | None:

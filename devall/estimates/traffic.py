@@ -161,9 +161,13 @@ class Traffic:
         else:
             seen, messages, once = self._remembered(node, flows, task, window, own * each)
         if units is not None:
-            others = (flow for flow, edge in flows if edge.config.dynamic is None)
-            seen += units.seen(sum(others, task))
             messages += runs
+            unit = units.unit + Bound(FRAME)
+            if window == 0 and not whole.is_kept:
+                others = sum((flow for flow, edge in flows if edge.config.dynamic is None), task)
+                seen = once = others.tokens + others.count * self._frame(node, others)
+            # What is no unit is seen by each of them.
+            seen, once = seen * units.once + runs * unit, once + unit
         return Arrivals(seen, messages, once, whole.largest, runs, units, whole.is_kept)
 
     def _remembered(

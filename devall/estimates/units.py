@@ -12,7 +12,6 @@ from devall.core.messages import user
 from devall.edges.transforms import regex_extract
 from devall.engine.splitting import split_messages
 from devall.estimates.bounds import NOTHING, Bound, unbounded
-from devall.estimates.texts import FRAME
 from devall.estimates.ways import is_dead
 from devall.graph.model import Plan, PlanEdge, PlanNode
 
@@ -72,18 +71,9 @@ class UnitCount:
     """How many of those go one after another, as `max_parallel` lets no more go side by side."""
     is_tree: bool
     unit: Bound
-    """Tokens of a unit at most."""
+    """Tokens of a unit at most; of a reduction, of a group."""
     is_assumed: bool = False
     """Whether their number is that of `--units`."""
-
-    def seen(self, others: FlowLike) -> Bound:
-        """Tokens that all units see; a reduction sees its own results as well.
-
-        Args:
-            others: What did not come over dynamic edges: each unit sees it.
-        """
-        framed = others.tokens + others.count * FRAME
-        return framed * self.once + self.runs * (self.unit + Bound(FRAME))
 
 
 def unit_count(
