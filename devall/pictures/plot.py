@@ -63,7 +63,7 @@ class _Plot:
             yield f"{name} [{_inches(72, 28)}]"
         yield from self._children(scene.children)
         for number, item in enumerate(scene.starts):
-            head = f", lhead=cluster_{item.key}" if isinstance(item, Box) else ""
+            head = f", lhead=cluster_{item.key}, {_FAR}" if isinstance(item, Box) else ""
             yield f"start -> {representative(item, 'start').key} [id=s{number}{head}]"
         yield from self._edges_in("")
         for number, item in enumerate(scene.ends):
@@ -121,6 +121,8 @@ class _Plot:
     def _edge(self, number: int, arrow: Arrow) -> str:
         source, target = representative(arrow.source, "end"), representative(arrow.target, "start")
         settings = [f"id=e{number}", *ends(arrow)]
+        if isinstance(arrow.target, Box) and arrow.target is not arrow.source:
+            settings.append(_FAR)
         if lines := self._labels[number]:
             width = max(map(text_width, lines)) + 8
             settings.append(f"label={_space(width, LABEL_LINE * len(lines) + 2)}")
@@ -182,6 +184,8 @@ class _Plot:
 
 
 _NO_TEXT = 'label=""'
+_FAR = "minlen=2"
+"""Of an arrow to a box: the title stands between its upper side and its first node."""
 
 
 def _inches(width: float, height: float) -> str:
