@@ -66,6 +66,8 @@ class Conclusion:
             lines.append(error_text(result.error, debug=self.debug))
             if self.is_kept:
                 lines.append(f"  what was done is kept; go on with: {_command(result)}")
+            if result.logs_dir is not None:
+                lines.append(f"  how it went, as a page: {_report_command(result.logs_dir)}")
         if self.quiet:
             return "\n".join(lines)
         lines += [f"warning: {warning}" for warning in result.warnings]
@@ -102,8 +104,17 @@ def resume_command(run_id: str, folder: Path, names: Sequence[str] = ()) -> str:
         folder: The folder of all runs.
         names: What the open questions are called.
     """
-    where = [] if str(folder) == LOGS_DIR else ["--logs-dir", shlex.quote(str(folder))]
-    return " ".join(["devall resume", run_id, *where, *_answer_options(names)])
+    return " ".join(["devall resume", run_id, *_where(folder), *_answer_options(names)])
+
+
+def _report_command(folder: Path) -> str:
+    """The command that writes a run as a page, by the run's own folder."""
+    return " ".join(["devall report", folder.name, *_where(folder.parent)])
+
+
+def _where(folder: Path) -> list[str]:
+    """The option that names the folder of all runs, where it has to be named."""
+    return [] if str(folder) == LOGS_DIR else ["--logs-dir", shlex.quote(str(folder))]
 
 
 def _answer_options(names: Sequence[str]) -> list[str]:

@@ -86,7 +86,8 @@ def test_a_failure_is_no_reason_not_to_report(devall, write):
         "graph: {start: A, nodes: [{id: A, type: agent, config: {provider: openai, name: m}}], edges: []}",
     )
     with ChatServer({"m": [{"status": 401, "error": "no"}]}) as server:
-        devall("run", file, "--task", "go", "--run-id", "f", env=server.env, code=1)
+        done = devall("run", file, "--task", "go", "--run-id", "f", env=server.env, code=1)
+    assert "how it went, as a page: devall report f\n" in done.stderr
     page = devall("report", "f", "-o", "-", code=0).stdout
     assert "Failed" in page
     assert "devall resume f" in page
