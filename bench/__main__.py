@@ -22,6 +22,7 @@ from bench.figures import SECTIONS, Row
 from bench.memories import SECTIONS as MEMORIES
 from bench.processes import RIVALS, ROOT, environment
 from bench.tools import SECTIONS as TOOLS
+from bench.views import SECTIONS as VIEWS
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PACKAGES = (
@@ -83,7 +84,7 @@ def main(words: Sequence[str]) -> int:
         raise SystemExit("bench: the other engines are missing; call bench/setup.sh or make bench")
     chosen = {
         title: section
-        for title, section in (SECTIONS | MEMORIES | TOOLS | DURABLE).items()
+        for title, section in (SECTIONS | MEMORIES | TOOLS | VIEWS | DURABLE).items()
         if not words or any(word.lower() in title.lower() for word in words)
     }
     load_before = os.getloadavg()[0]

@@ -71,6 +71,18 @@ def agents(count: int, *, stream: bool) -> str:
     return _file("L", nodes, [("L", name) for name in names])
 
 
+def layers(count: int, each: int) -> str:
+    """One literal, and layers of agents, each agent behind one of the layer before."""
+    nodes, ways = [_node("L", 0)], list[tuple[str, str]]()
+    before = ["L"]
+    for layer in range(count):
+        names = [f"A{layer}_{at}" for at in range(each)]
+        nodes += (_agent(name, "m", stream=True) for name in names)
+        ways += [(before[at % len(before)], name) for at, name in enumerate(names)]
+        before = names
+    return _file("L", nodes, ways)
+
+
 def branches(one: Sequence[str], other: Sequence[str]) -> str:
     """Two branches of agents with the given models, between one node and one node."""
     nodes = [_node("L", 0)]

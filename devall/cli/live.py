@@ -24,7 +24,18 @@ from devall.cli.picture import Picture
 from devall.cli.streams import clean, spelled
 from devall.cli.words import Line, Teller, Tone
 from devall.core.amounts import count
-from devall.core.events import Event, NodeFinished, NodeSkipped, RunStarted
+from devall.core.events import (
+    Event,
+    HumanAsked,
+    LoopRound,
+    ModelCallDelayed,
+    ModelCallStarted,
+    NodeFinished,
+    NodeSkipped,
+    RunStarted,
+    TextDelta,
+    UnitFinished,
+)
 
 _INTERVAL = 0.2
 """Seconds between two pictures."""
@@ -36,6 +47,10 @@ _TOO_MANY_NODES = 200
 """From so many nodes on those that are done or skipped are only counted."""
 
 _PLAIN = frozenset({NodeFinished, NodeSkipped})
+_PASSING = frozenset(
+    {TextDelta, ModelCallStarted, ModelCallDelayed, HumanAsked, LoopRound, UnitFinished}
+)
+"""Events that the picture shows: no line is made of them only to be thrown away."""
 _STYLES: dict[Tone, tuple[str, str, str]] = {
     "good": ("✓", "+", "green"),
     "bad": ("✗", "x", "bold red"),
@@ -77,7 +92,7 @@ class LiveView:
         """Take the event in; it is drawn with the next picture."""
         with self._lock:
             self._board(event)
-            if self._is_counted_only(event):
+            if self._is_shown_anyway(event):
                 return
             line = self._teller.line(event)
             if line is not None and not line.is_passing:
@@ -86,9 +101,11 @@ class LiveView:
                 self._most_lines = 1 if len(event.nodes) > _MANY_NODES else _MOST_LINES
                 self._begin()
 
-    def _is_counted_only(self, event: Event) -> bool:
-        is_wanted = self._teller.is_verbose or len(self._board.root) <= _TOO_MANY_NODES
-        return type(event) in _PLAIN and not is_wanted
+    def _is_shown_anyway(self, event: Event) -> bool:
+        if self._teller.is_verbose:
+            return False
+        kind = type(event)
+        return kind in _PASSING or (kind in _PLAIN and len(self._board.root) > _TOO_MANY_NODES)
 
     def note(self, text: str) -> None:
         """Say something above the picture."""

@@ -43,9 +43,10 @@ from devall.telemetry.redaction import Redactor
 
 Tone = Literal["good", "bad", "warning", "question", "tool", "quiet", "plain"]
 
-_SILENT = frozenset({NodeStarted, EdgeFired, ModelCallFinished, UnitStarted, ToolProgress})
+_SILENT = frozenset(
+    {NodeStarted, EdgeFired, ModelCallFinished, UnitStarted, ToolProgress, TextDelta}
+)
 """Events that nothing is said of, unless everything is wanted."""
-_STREAMED = frozenset({TextDelta})
 LONGEST_ARGUMENTS = 40
 """Characters of a tool's arguments."""
 LONGEST_RESULT = 160
@@ -85,7 +86,7 @@ class Teller:
             return None
         self._hidden.learn(event)
         line = self._line(event)
-        if not self.is_verbose or kind in _STREAMED:
+        if not self.is_verbose or kind is TextDelta:
             return line
         if line is None or (line.is_passing and isinstance(event, LoopRound | UnitFinished)):
             text = detail(event, self._say, self._quote, self.call)
