@@ -204,6 +204,11 @@ def test_no_path_of_a_run_leaves_a_secret(devall, flow, workspace):
     assert events.count("***") > 10
     assert "refused" in events
     assert "boom with" in events
+    lines = [json.loads(line) for line in events.splitlines()]
+    prompts = [each["messages"] for each in lines if each["event"] == "model_call_started"]
+    assert prompts[0][0] == {"role": "system", "content": "You know ***."}
+    replies = [each["reply"] for each in lines if each["event"] == "model_call_finished"]
+    assert replies[-1]["content"] == "done with ***"
 
 
 @pytest.mark.parametrize("failure", FAILURES)
