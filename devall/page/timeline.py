@@ -22,6 +22,8 @@ MOST_TRACKS = 10
 """Things at the same time that are drawn below each other; beyond that only how many they are."""
 MOST_BARS = 1500
 """Bars of a lane."""
+MOST_ROUNDS = 200
+"""Bars of a loop; of more rounds each is several of them."""
 NARROWEST = 0.12
 """Percent of the axis that a bar takes at least, so that it is seen."""
 TRACK = 26
@@ -200,15 +202,20 @@ class _Drawing:
         for (span, visit), track in zip(pieces, tracks, strict=True):
             first.setdefault(visit.path, track)
             bars.append(self._visit_bar(span, visit, track))
-        for visit in visits:
-            if not visit.units:
-                bars += self._inside(visit, first.get(visit.path, 0))
+        within = [
+            bar
+            for visit in visits
+            if not visit.units
+            for bar in self._inside(visit, first.get(visit.path, 0))
+        ]
+        if len(within) <= MOST_BARS:  # all or none: a part would look like the whole
+            bars += within
         return Lane(
             self.say(name),
             about,
             depth,
             anchor,
-            tuple(bars[:MOST_BARS]),
+            tuple(bars),
             TRACK * max(1, most),
             weight=weight,
         )
@@ -302,16 +309,23 @@ class _Drawing:
             for each in found
         ]
         names = [self.say(each) for each in loop[:3]]
-        name = f"loop {', '.join([*names, '…'] if len(loop) > 3 else names)}"
+        lane = f"loop {', '.join([*names, '…'] if len(loop) > 3 else names)}"
         bars: list[Bar] = []
-        for each in rounds[:MOST_BARS]:
-            title = f"round {each.number}: {self._times(each.span)}"
-            label = str(each.number) if each.span.seconds / self.seconds > 0.02 else ""
-            state: State = "good" if each.number % 2 else "idle"
-            bars.append(self._bar("round", state, each.span, 3, 16, title, label))
+        many = -(-len(rounds) // MOST_ROUNDS)
+        for number, at in enumerate(range(0, len(rounds), many)):
+            found = rounds[at : at + many]
+            first, last = found[0], found[-1]
+            span = Span(first.span.start, last.span.end, last.span.is_open)
+            name = f"round {first.number}"
+            if last.number != first.number:
+                name = f"rounds {first.number} to {last.number}"
+            label = str(first.number) if span.seconds / self.seconds > 0.02 else ""
+            state: State = "idle" if number % 2 else "good"
+            title = f"{name}: {self._times(span)}"
+            bars.append(self._bar("round", state, span, 3, 16, title, label if many == 1 else ""))
         depth = above.count("/") + 1 if above else 0
         about = count(len({each.number for each in rounds}), "round")
-        return Lane(name, about, depth, "", bars, 22, weight=self.seconds, is_loop=True)
+        return Lane(lane, about, depth, "", bars, 22, weight=self.seconds, is_loop=True)
 
     def _bar(
         self,
