@@ -11,6 +11,11 @@ from devall.estimates.ways import always_speaks, is_certain
 from devall.graph.model import Plan, PlanEdge
 from devall.graph.regions import Order
 
+UNCOUNTED = 10**12
+"""Runs of a node from which on nothing is said of them: loops in loops in loops."""
+_MOST_ORDERS = 4_000
+"""Orders of rounds that are looked at; a loop with twelve entries has 4,095."""
+
 
 class Course:
     """What follows from a graph's shape alone, for one run of it."""
@@ -19,6 +24,8 @@ class Course:
         self.plan = plan
         self._loops: dict[frozenset[int], Loop] = {}
         self._runs: dict[frozenset[int], dict[int, int]] = {}
+        self._widest: dict[frozenset[int], Order] = {}
+        self._left = _MOST_ORDERS
 
     def loop(self, members: tuple[int, ...] | frozenset[int]) -> Loop:
         """The loop of these nodes, always the same object."""
@@ -29,12 +36,24 @@ class Course:
 
     @cached_property
     def runs(self) -> dict[int, int]:
-        """By node: how often it runs at most, a run over units counted once."""
+        """By node: how often it runs at most, a run over units counted once.
+
+        `UNCOUNTED` and more stand for any number.
+        """
         return self._runs_in(self.plan.regions.outermost())
+
+    def is_counted(self, loop: Loop) -> bool:
+        """Whether it is known how often the nodes of a loop run."""
+        return max(self._runs_of_loop(loop).values()) < UNCOUNTED
 
     def widest(self, loop: Loop) -> Order:
         """The order of a loop's rounds in which most is run; the first among equals."""
-        return max(loop.orders(), key=lambda order: sum(self._runs_in(order).values()))
+        if loop.members not in self._widest:
+            found = self.plan.regions.round(loop.members, loop.entries)
+            if self.is_counted(loop):
+                found = max(loop.orders(), key=lambda each: sum(self._runs_in(each).values()))
+            self._widest[loop.members] = found
+        return self._widest[loop.members]
 
     def _runs_in(self, order: Order) -> dict[int, int]:
         """By node: how often it runs in one round of that order."""
@@ -51,11 +70,14 @@ class Course:
         known = self._runs.get(loop.members)
         if known is None:
             most = dict.fromkeys(loop.members, 0)
-            for order in loop.orders():
+            self._left -= 2 ** len(loop.entries) - 1
+            if self._left < 0:
+                most = dict.fromkeys(loop.members, UNCOUNTED)
+            for order in loop.orders() if self._left >= 0 else ():
                 for node, runs in self._runs_in(order).items():
                     most[node] = max(most[node], runs)
             rounds = loop.rounds.most
-            known = {node: rounds * runs for node, runs in most.items()}
+            known = {node: min(rounds * runs, UNCOUNTED) for node, runs in most.items()}
             self._runs[loop.members] = known
         return known
 

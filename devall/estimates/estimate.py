@@ -57,6 +57,7 @@ class _Graph:
         self._ceiling = ceiling
         self._course = Course(plan)
         self._children: dict[int, tuple[Flow, Bound, _Graph]] = {}
+        self._around_loops: dict[frozenset[int], Bound] = {}
 
     @cached_property
     def _agents(self) -> dict[int, AgentEstimate]:
@@ -225,6 +226,14 @@ class _Graph:
 
     def _around(self, loop: Loop, each: dict[int, Bound]) -> Bound:
         """Seconds of a loop, each time it is entered."""
+        known = self._around_loops.get(loop.members)
+        if known is None:
+            known = self._around_loops[loop.members] = self._worked_out(loop, each)
+        return known
+
+    def _worked_out(self, loop: Loop, each: dict[int, Bound]) -> Bound:
+        if not self._course.is_counted(loop):
+            return unbounded("", "limits.max_seconds", "a loop has too many orders to look at")
         once = NOTHING
         for order in loop.orders():
             once = once.most(self._path(order, each))

@@ -19,9 +19,6 @@ from devall.graph.model import Plan, PlanEdge
 from devall.graph.regions import Order
 from devall.nodes.loops import SECONDS
 
-_MOST_ENTRIES = 5
-"""Entries of a loop of which every set is looked at; of more, single ones, pairs and all."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
@@ -57,12 +54,9 @@ class Loop:
         return found or self.members
 
     def orders(self) -> Iterator[Order]:
-        """The orders that a round may have, by the nodes from which it starts."""
+        """The orders that a round may have, by the nodes from which it starts: any of the entries."""
         entries = sorted(self.entries)
-        sizes = range(1, len(entries) + 1)
-        if len(entries) > _MOST_ENTRIES:
-            sizes = (1, 2, len(entries))
-        for size in sizes:
+        for size in range(1, len(entries) + 1):
             for starts in combinations(entries, size):
                 yield self.plan.regions.round(self.members, frozenset(starts))
 

@@ -23,7 +23,7 @@ from devall.config.nodes import (
 )
 from devall.core.messages import Message
 from devall.estimates.bounds import NOTHING, ONE, Bound, unbounded
-from devall.estimates.course import Course
+from devall.estimates.course import UNCOUNTED, Course
 from devall.estimates.texts import FRAME, at_most, estimated, of_text
 from devall.estimates.units import UnitCount, unit_count
 from devall.estimates.ways import is_dead
@@ -145,7 +145,7 @@ class Traffic:
         flows = [(flow, edge) for flow, edge in flows if flow.count.value != 0]
         task = self.task if node.index in self.plan.starts else Flow()
         dynamic = self.plan.dynamics.get(node.index)
-        units, runs = None, self.times * rounds
+        units, runs = None, self.times * self._visits(node)
         if dynamic is not None:
             carried = [(edge, flow) for flow, edge in flows if edge.config.dynamic is not None]
             result = said[node.index].largest
@@ -169,6 +169,14 @@ class Traffic:
             # What is no unit is seen by each of them.
             seen, once = seen * units.once + runs * unit, once + unit
         return Arrivals(seen, messages, once, whole.largest, runs, units, whole.is_kept)
+
+    def _visits(self, node: PlanNode) -> Bound:
+        """How often a node runs in one run of the graph."""
+        rounds = self.course.runs[node.index]
+        if rounds < UNCOUNTED:
+            return Bound(rounds)
+        why = "its loops may go round more often than can be counted"
+        return unbounded(self.name + node.id, "limits.max_loop_iterations", why)
 
     def _remembered(
         self,
@@ -236,7 +244,7 @@ class Traffic:
         """What a node says, in all its runs together."""
         runs, name = seen.runs, self.name + node.id
         if seen.units is not None and seen.units.is_tree:
-            runs = self.times * self.course.runs[node.index]
+            runs = self.times * self._visits(node)
         match node.config:
             case AgentNode():
                 return Flow.of(runs, self.answer(node))
