@@ -97,12 +97,13 @@ def document_of(
     line = timeline_of(story, clock, anchors, texts.line)
     picture = picture_of(workflow, story, anchors, redact)
     longest = texts.settle(most)
+    problems = "Failures" if page.problems else "Warnings"
     page.sections = [
         Link(anchor, name)
         for anchor, name, holds in (
             ("task", "Task", page.task),
             ("answer", "Answer", page.answer),
-            ("problems", "Failures", page.problems or page.warnings),
+            ("problems", problems, page.problems or page.warnings),
             ("graph", "Graph", True),
             ("timeline", "Timeline", line.rows),
             ("costs", "Cost", costs.nodes or costs.tools),
