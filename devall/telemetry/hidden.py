@@ -74,13 +74,11 @@ class HiddenOutputs:
 
     def learn(self, event: Event) -> bool:
         """Take in what the event tells of what is hidden; whether anything is."""
-        match event:
-            case NodeFinished(log_output=False) | UnitFinished(log_output=False):
-                self._add_node(event.node)
-            case _ if not self._nodes:
+        if getattr(event, "log_output", True):
+            if not self._nodes:
                 return False
-            case _:
-                pass
+        elif isinstance(event, NodeFinished | UnitFinished):
+            self._add_node(event.node)
         if getattr(event, "node", None) in self._nodes:
             for text in _said(event):
                 self._add_text(text)

@@ -90,11 +90,12 @@ class RunLog:
         line = encode(body)
         if self._redactor.may_be_in(line):
             clean = self._redactor.value(json.loads(line))
-            line = encode({**clean, "v": VERSION, "event": name, "at": event.at})
+            body = {**clean, "v": VERSION, "event": name, "at": event.at}
+            line = encode(body)
         data = _to_bytes(line)
-        return data if len(data) <= LONGEST else self._with_bodies(json.loads(line))
+        return data if len(data) <= LONGEST else self._with_bodies(body)
 
-    def _with_bodies(self, body: dict[str, JsonValue]) -> bytes:
+    def _with_bodies(self, body: dict[str, Any]) -> bytes:
         for field, value in body.items():
             is_text = isinstance(value, str)
             data = _to_bytes(value if is_text else encode(value))
