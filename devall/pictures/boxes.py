@@ -5,10 +5,11 @@ Graphviz leaves curves and labels of a loop's edges partly outside of the loop's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from devall.pictures.places import Layout, PlacedArrow, PlacedBox, Point, Rect
+from devall.pictures.curves import points_along
+from devall.pictures.places import Layout, PlacedArrow, PlacedBox, Rect
 from devall.pictures.rows import Holders, holders_of, innermost
 
 _PAD = 8
@@ -24,7 +25,8 @@ def widened(layout: Layout) -> Layout:
         key: [ways[arrow.place] for arrow in arrows if arrow.place in ways]
         for key, arrows in innermost(layout.scene, holders).items()
     }
-    rects = {each.box.key: each.rect for each in layout.boxes}
+    before = {each.box.key: each.rect for each in layout.boxes}
+    rects = dict(before)
     for placed in sorted(layout.boxes, key=lambda each: -each.depth):
         key = placed.box.key
         wanted = [rects[each.key] for each in placed.box.children if each.key in rects]
@@ -33,8 +35,21 @@ def widened(layout: Layout) -> Layout:
         right = max([placed.rect.right, *(rect.right + _PAD for rect in wanted)])
         if left < placed.rect.x or right > placed.rect.right:
             rects[key] = _stretched(layout, placed, (left, right), rects, holders)
+    for placed in layout.boxes:  # outer ones first: an inner one has no more room than they have
+        for child in placed.box.children:
+            if child.key in rects:
+                rects[child.key] = _within(
+                    rects[child.key], rects[placed.box.key], before[child.key]
+                )
     boxes = [replace(each, rect=rects[each.box.key]) for each in layout.boxes]
     return replace(layout, boxes=boxes)
+
+
+def _within(rect: Rect, outer: Rect, least: Rect) -> Rect:
+    """As much of a box as lies within another one, and no less than it was at first."""
+    left = min(max(rect.x, outer.x + _EDGE), least.x)
+    right = max(min(rect.right, outer.right - _EDGE), least.right)
+    return Rect(left, rect.y, right - left, rect.height)
 
 
 def _stretched(
@@ -82,24 +97,6 @@ def _is_within(placed: PlacedArrow, key: str, holders: Holders) -> bool:
 def _bounds(placed: PlacedArrow) -> Iterator[Rect]:
     if placed.label is not None:
         yield placed.label
-    points = [
-        point
-        for start in range(0, len(placed.way) - 3, 3)
-        for point in _curve(placed.way[start : start + 4])
-    ]
+    points = list(points_along(placed.way))
     left, right = min(p.x for p in points), max(p.x for p in points)
     yield Rect(left, points[0].y, right - left, 0)
-
-
-def _curve(corners: Sequence[Point]) -> Iterator[Point]:
-    """Places along a Bézier curve."""
-    a, b, c, d = corners
-    for step in range(9):
-        t = step / 8
-        u = 1 - t
-        yield Point(
-            *(
-                u**3 * p + 3 * u**2 * t * q + 3 * u * t**2 * r + t**3 * s
-                for p, q, r, s in zip(a, b, c, d, strict=True)
-            )
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from devall.pictures.boxes import widened
+from devall.pictures.labels import cleared
 from devall.pictures.places import Layout
 from devall.pictures.plot import plotted
 from devall.pictures.scene import Scene
@@ -15,4 +16,4 @@ def layout_of(scene: Scene) -> Layout:
         SetupError: nothing is installed that lays out.
         DevallError: it could not be laid out.
     """
-    return widened(plotted(scene))
+    return widened(cleared(plotted(scene)))

@@ -34,6 +34,15 @@ class Rect(NamedTuple):
         """Its lower side."""
         return self.y + self.height
 
+    def overlaps(self, other: Rect) -> bool:
+        """Whether they have more than a border in common."""
+        return (
+            self.x < other.right
+            and other.x < self.right
+            and self.y < other.bottom
+            and other.y < self.bottom
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedNode:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from devall.core.errors import DevallError
 from devall.loading.loader import load_mapping
 from devall.pictures import graphviz
+from devall.pictures.labels import cleared
 from devall.pictures.layout import layout_of
 from devall.pictures.places import Layout
 from devall.pictures.rows import holders_of, innermost, rows_of
@@ -41,7 +43,7 @@ def test_nothing_lies_upon_another_and_all_is_in_its_box(data: st.DataObject):
     graph = loaded(data.draw(graphs()))
     course = data.draw(courses(graph))
     found = layout_of(scene_of(graph, course))
-    check(found)
+    check(found, is_clear=False)
     again = layout_of(scene_of(graph, course))
     assert [each.rect for each in again.nodes] == [each.rect for each in found.nodes]
     assert [each.way for each in again.arrows] == [each.way for each in found.arrows]
@@ -115,6 +117,24 @@ def test_a_box_is_around_the_labels_of_its_edges():
     [label] = [each.label for each in found.arrows if each.label is not None]
     assert box.rect.x <= label.x
     assert label.right <= box.rect.right
+
+
+def test_a_label_that_lies_upon_a_node_is_moved_to_its_edge():
+    found = laid_out(
+        {
+            "start": "A",
+            "nodes": passthroughs("A", "B"),
+            "edges": [edge("A", "B", condition="code_pass")],
+        }
+    )
+    [at] = [number for number, each in enumerate(found.arrows) if each.label is not None]
+    label = found.arrows[at].label
+    assert label is not None
+    lower = max(found.nodes, key=lambda each: each.rect.y).rect
+    found.arrows[at] = replace(found.arrows[at], label=label._replace(x=lower.x, y=lower.y + 4))
+    with pytest.raises(AssertionError, match="code_pass"):
+        check(found)
+    check(cleared(found))
 
 
 def test_a_graph_without_an_end_has_no_answer():
