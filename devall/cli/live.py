@@ -46,6 +46,8 @@ _MANY_NODES = 40
 _TOO_MANY_NODES = 200
 """From so many nodes on those that are done or skipped are only counted."""
 
+_LONG = 100
+"""Characters from which on what was said once is not said again."""
 _PLAIN = frozenset({NodeFinished, NodeSkipped})
 _PASSING = frozenset(
     {TextDelta, ModelCallStarted, ModelCallDelayed, HumanAsked, LoopRound, UnitFinished}
@@ -80,6 +82,8 @@ class LiveView:
         self._board = Board()
         self._picture = Picture(self._board, teller, self._is_ascii)
         self._said: list[Line] = []
+        self._shown: set[int] = set()
+        """Hashes of what nodes have said."""
         self._lock = threading.RLock()  # what events change
         self._drawing = threading.RLock()  # the terminal; taken before `_lock`, if both are
         self._live: Live | None = None
@@ -96,7 +100,7 @@ class LiveView:
                 return
             line = self._teller.line(event)
             if line is not None and not line.is_passing:
-                self._said.append(self._without_answer(event, line))
+                self._said.append(self._without_known(event, line))
             if isinstance(event, RunStarted):
                 self._most_lines = 1 if len(event.nodes) > _MANY_NODES else _MOST_LINES
                 self._begin()
@@ -205,6 +209,14 @@ class LiveView:
     def _spelled(self, text: str) -> str:
         return spelled(clean(text), self._console.encoding)
 
-    def _without_answer(self, event: Event, line: Line) -> Line:
-        node = getattr(event, "node", None)
-        return Line(line.tone, line.text) if line.body and node in self._answering else line
+    def _without_known(self, event: Event, line: Line) -> Line:
+        """The line without words that are shown elsewhere: the answer, what stands above."""
+        if not line.body:
+            return line
+        if getattr(event, "node", None) in self._answering:
+            return Line(line.tone, line.text)
+        words = hash(line.body)
+        if len(line.body) > _LONG and words in self._shown:
+            return Line(line.tone, f"{line.text}, with words that stand above")
+        self._shown.add(words)
+        return line

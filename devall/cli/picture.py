@@ -53,7 +53,12 @@ class Picture:
 
     def _running(self, width: int, room: int, now: float) -> Iterator[Text]:
         """The runs of nodes under way, as many as there is room for."""
-        visits = [visit for path, visit in self.board.visits.items() if not self._is_around(path)]
+        inside_of = {path.rpartition("/")[0] for path in self.board.visits}
+        visits = [
+            visit  # a subgraph is not shown beside what runs inside of it
+            for path, visit in self.board.visits.items()
+            if path not in inside_of
+        ]
         used = 0
         for at, visit in enumerate(visits):
             shown = list(self._visit(visit, now, width))
@@ -63,13 +68,6 @@ class Picture:
                 return
             used += len(shown)
             yield from shown
-
-    def _is_around(self, path: str) -> bool:
-        """Whether it is the run of a subgraph whose inside is shown."""
-        visit = self.board.visits[path]
-        if self.board.types.get(visit.node) != "subgraph" or visit.units is not None:
-            return False
-        return any(other.startswith(f"{path}/") for other in self.board.visits)
 
     def _visit(self, visit: Visit, now: float, width: int) -> Iterator[Text]:
         frames = _SPINNER[self.is_ascii]

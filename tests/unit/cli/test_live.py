@@ -116,6 +116,21 @@ def test_what_is_over_is_said_once_with_its_words(screen: Screen):
     assert screen.text.count("✓ A: done") == 1
 
 
+def test_long_words_that_a_node_hands_on_are_not_shown_again(screen: Screen):
+    begin(screen.view)
+    for node in ("A", "B"):
+        for words in ("short", "many words " * 20):
+            screen.view(
+                NodeFinished(
+                    path=f"/{node}@1", node=node, visit=1, seconds=2, outputs=(assistant(words),)
+                )
+            )
+    screen.view.close()
+    assert screen.text.count("  many words") == 1
+    assert "B: done in 2.0 s, with words that stand above" in screen.text
+    assert screen.text.count("  short") == 2
+
+
 def test_the_answer_is_not_shown_twice():
     screen = Screen(answering=["A"])
     begin(screen.view)

@@ -183,6 +183,5 @@ def test_no_secret_survives_in_a_json_line(secrets: list[str], before: str, afte
         value = {"text": before + secret + after, "nested": json.dumps([secret])}
         assert redactor.may_be_in(json.dumps(value, ensure_ascii=False))
         clean = redactor.value(value)
-        assert len(clean) == 2  # a key that is a secret goes as well
-        for part in json.loads(json.dumps(clean)).values():
+        for part in json.loads(json.dumps(clean)).values():  # a key that is one goes as well
             assert secret not in part.replace(MASK, "\0")
