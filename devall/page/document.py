@@ -27,6 +27,7 @@ from devall.page import markdown
 from devall.page.clock import Clock, clock_of
 from devall.page.costs import costs_of
 from devall.page.graph import picture_of
+from devall.page.images import Images
 from devall.page.nodes import Explain, Nodes
 from devall.page.steps import Steps
 from devall.page.summary import Link, summary_of
@@ -88,7 +89,8 @@ def document_of(
     names = list(dict.fromkeys((*_names(workflow), *story.nodes)))
     anchors = _anchors(story, names)
     costs = costs_of(past, story, anchors, texts.line)
-    steps = Steps(texts, clock, _records(past, story, clock))
+    images = Images(past.folder / "attachments")
+    steps = Steps(texts, clock, _records(past, story, clock), images)
     page = summary_of(past, story, clock, costs, steps, anchors, version)
     page.notes += [texts.line(note, 1000) for note in notes]
     page.go_on = texts.line(go_on, 1000)

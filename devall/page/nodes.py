@@ -13,7 +13,7 @@ from devall.history.story import Story, Unit, Visit
 from devall.page.steps import Said, Step, Steps
 from devall.page.texts import Texts
 
-MOST_THINGS = 6000
+MOST_THINGS = 4000
 """Runs of nodes, units and steps that are told of in full; beyond that those that matter most."""
 FEWEST_RUNS = 4
 """Runs that are told of for each node, however many nodes there are."""

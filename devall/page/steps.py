@@ -14,6 +14,7 @@ from devall.history.exchanges import reply_of
 from devall.history.story import ModelCall, Question, ToolUse, Visit
 from devall.journal.base import StepRecord
 from devall.page.clock import Clock
+from devall.page.images import Images
 from devall.page.texts import Text, Texts, pretty
 
 LONGEST_ARGUMENTS = 60
@@ -34,6 +35,8 @@ class Said:
     """What else is to be known of it: that it is kept, what is attached."""
     asks: Sequence[str] = ()
     """The tool calls that it asks for."""
+    images: Sequence[tuple[str, str]] = ()
+    """Pictures: what an `<img>` shows, and their names."""
     same: str = ""
     """Where the same long text stands already, in words; the text is not shown then."""
 
@@ -110,6 +113,7 @@ class Steps:
     clock: Clock
     records: Mapping[str, StepRecord]
     """What models were asked, by key, where events do not tell."""
+    images: Images
 
     def said(self, message: Message, known: Mapping[str, str] | None = None) -> Said:
         """A message as the page shows it.
@@ -119,15 +123,18 @@ class Steps:
             known: Long texts that stand above already, and what they are called.
         """
         marks = ["kept"] if message.keep else []
+        images: list[tuple[str, str]] = []
         for part in message.parts:
             if isinstance(part, MediaPart):
-                name = part.name or part.attachment or part.url
-                marks.append(self.texts.line(f"{part.type}: {name} ({part.mime_type})"))
+                name = self.texts.line(part.name or part.attachment or part.url, 80)
+                marks.append(f"{part.type}: {name} ({self.texts.line(part.mime_type, 40)})")
+                if source := self.images.source(part):
+                    images.append((source, name))
         asks = [self.texts.line(f"{call.name}({call.arguments})") for call in message.tool_calls]
         same = (known or {}).get(message.text, "") if len(message.text) >= LONG else ""
         text = self.texts.add("" if same else message.text)
         source = self.texts.line(message.source, 80)
-        return Said(message.role, source, text, tuple(marks), tuple(asks), same)
+        return Said(message.role, source, text, tuple(marks), tuple(asks), tuple(images), same)
 
     def of(self, visit: Visit) -> dict[str, list[Step]]:
         """What the run of a node did, by path: its own, and those of its units."""
