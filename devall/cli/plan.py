@@ -12,6 +12,7 @@ from devall.cli.bound import redactor_for
 from devall.cli.failures import Reporter, error_text, to_line
 from devall.cli.inputs import gather_variables, load, logs_folder, needs_task, nodes_of
 from devall.cli.interruption import Interruption
+from devall.cli.run import warn
 from devall.cli.streams import write_answer, write_note
 from devall.core.errors import LimitReached, UsageError
 from devall.core.messages import JsonValue, user
@@ -95,6 +96,7 @@ def _execute(options: PlanOptions, loaded: LoadedWorkflow, redactor: Redactor) -
         parsing.parse_choices(options.providers, agents, "--provider"),
     )
     task = _task(options, loaded)
+    warn(loaded, redactor)
     facts = Interruption(write_note).run(
         gather(
             loaded,

@@ -35,6 +35,7 @@ bound, the plan says so, and which key would give one.
 
 \b
 Exit codes: 0 the plan was made, 2 wrong usage, 3 the file is wrong,
+4 a skill or the schema of an answer is missing,
 5 the worst case costs more than --max-usd or has no known cost,
 6 it goes over --max-tokens or --max-seconds, or has no bound there.
 """

@@ -58,6 +58,7 @@ class Shown:
                 "node": loop.rounds.node or None,
                 "loose_counters": list(loop.rounds.loose),
                 "timers": [name for name, _ in loop.rounds.timers],
+                "trusted_functions": list(loop.rounds.trusted),
             },
             "cost": cost_object(loop.cost),
             "order": self._order(loop.stages, graph),

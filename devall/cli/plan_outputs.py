@@ -135,6 +135,8 @@ class RoundsOutput(TypedDict):
     loose_counters: list[str]
     """Counters that need not run in every round."""
     timers: list[str]
+    trusted_functions: list[str]
+    """Conditions that are taken to say the same of the same text."""
 
 
 @closed

@@ -98,6 +98,8 @@ def _rounds(rounds: Rounds) -> str:
     timers = "".join(f", or {duration(s)} by timer {name}" for name, s in rounds.timers)
     loose = ", ".join(rounds.loose)
     told = f"; {loose} need not run in each round" if loose else ""
+    trust = ", ".join(rounds.trusted)
+    told += f"; if {trust} says the same of the same text" if trust else ""
     return f"{most} ({why}{timers}{told})"
 
 

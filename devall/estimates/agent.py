@@ -117,6 +117,10 @@ class AgentEstimate:
         if not self.has_tools or choice == "none":
             return ONE
         found = Bound(2 if params.tool_choice_then == "none" else params.tool_loop_limit + 1)
+        for each in self._ceiling.chain():
+            if (limit := each.limits.max_tool_calls) is not None:
+                # Each turn but the last calls a tool, or was cut off, which it is not twice on end.
+                found = found.capped(2 * limit + 2, each.label("max_tool_calls"))
         return self._ceiling.once(found, "max_model_calls")
 
     @cached_property

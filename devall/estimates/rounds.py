@@ -9,10 +9,11 @@ lies on every way to their source has run, and so has what those trigger for cer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
+from devall.config.edges import FunctionCondition
 from devall.config.nodes import LoopCounterNode, LoopTimerNode
 from devall.estimates.ways import always_speaks, fire_together, is_certain, is_dead, speaks_at
 from devall.graph.model import Plan, PlanEdge
@@ -33,6 +34,8 @@ class Rounds:
     """Counters in the loop that need not run in every round, so that they bound nothing."""
     timers: tuple[tuple[str, float], ...] = ()
     """Timers that leave the loop when their seconds are up."""
+    trusted: tuple[str, ...] = ()
+    """Functions that are taken to say the same of the same text, as conditions of two edges."""
 
 
 class Loop:
@@ -85,7 +88,22 @@ class Loop:
             if isinstance(config, LoopTimerNode) and node not in plan.dynamics:
                 seconds = config.config.max_duration * SECONDS[config.config.duration_unit]
                 timers.append((config.id, seconds))
-        return Rounds(found.most, found.key, found.node, tuple(loose), tuple(timers))
+        trusted = () if found.key == "limits.max_loop_iterations" else self._trusted(back)
+        return replace(found, loose=tuple(loose), timers=tuple(timers), trusted=trusted)
+
+    def _trusted(self, back: list[PlanEdge]) -> tuple[str, ...]:
+        """The functions that decide a way back and another edge of the same node."""
+        names = {
+            edge.config.condition.config.name
+            for edge in back
+            if isinstance(edge.config.condition, FunctionCondition)
+            and any(
+                other is not edge and fire_together(self.plan, edge, other)
+                for other in self._inside
+                if other.config.condition == edge.config.condition
+            )
+        }
+        return tuple(sorted(names))
 
     def _by_limit(self) -> Rounds:
         """The graph's limit, or the largest count of a counter, which raises it."""

@@ -243,8 +243,11 @@ def test_the_page_names_order_loops_tools_and_bounds(devall, project: Path):
     assert "set `limits.max_tool_calls` on the node or the graph" in " ".join(done.stdout.split())
 
 
-def test_a_plan_needs_no_key_and_prices_are_those_of_the_list(devall, write):
-    plan = told(devall("plan", write("w.yaml", ONE_AGENT), "--task", "x" * 400, "--json", code=0))
+def test_a_plan_needs_no_key_and_prices_are_those_of_the_list(devall, write, monkeypatch):
+    for name in ("API_KEY", "OPENAI_API_KEY", "BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    keyed = ONE_AGENT.replace("role: You answer.", "role: You answer., api_key: '${API_KEY}'")
+    plan = told(devall("plan", write("w.yaml", keyed), "--task", "x" * 400, "--json", code=0))
     agent = node_of(plan, "A")
     sent = agent["cost"]["input_tokens"]["at_most"]
     assert 200 < sent < 260, "twice a quarter of 400 bytes, and what stands around it"

@@ -89,6 +89,12 @@ def test_a_counter_above_the_limit_raises_it():
     assert (found.most, found.key, found.node) == (9, "max_iterations", "K")
 
 
+def test_a_function_that_decides_both_ways_is_trusted_and_named():
+    again = {"type": "function", "config": {"name": "need_another_round"}}
+    found = rounds_of(RING, [*CLOSED, way("B", "A", again), way("B", "K", again)])
+    assert found == Rounds(3, "max_iterations", "K", trusted=("need_another_round",))
+
+
 def test_a_way_out_that_is_always_taken_leaves_one_round():
     found = rounds_of([agent("A"), agent("Z")], [way("A", "A", AGAIN), way("A", "Z")])
     assert found == Rounds(1, "edges", "A")
