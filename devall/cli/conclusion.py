@@ -70,7 +70,6 @@ class Conclusion:
                 lines.append(f"  how it went, as a page: {_report_command(result.logs_dir)}")
         if self.quiet:
             return "\n".join(lines)
-        lines += [f"warning: {warning}" for warning in result.warnings]
         lines.append(_totals(result))
         return "\n".join(lines)
 
@@ -140,6 +139,8 @@ def _totals(result: RunResult) -> str:
     if usage.usd != 0 or usage.unpriced_calls:
         unpriced = [name for name, of in result.usage_by_model.items() if of.unpriced_calls]
         parts.append(money(usage, unpriced))
+    if result.warnings:  # each was told when it came
+        parts.append(count(len(result.warnings), "warning"))
     if result.logs_dir is not None:
         parts.append(f"logs: {result.logs_dir}")
     return " · ".join(parts)

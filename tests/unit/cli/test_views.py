@@ -69,9 +69,10 @@ def test_with_verbose_every_event_has_one_line(devall, write, workspace: Path):
     log = (workspace / "logs" / "r" / "events.jsonl").read_text().splitlines()
     assert json.loads(log[-1])["event"] == "run_finished"
     said = len(log) - 1
-    assert lines[said].startswith("warning: node M: 1 of 2 units")
-    assert lines[said + 1].startswith("completed in ")
-    assert len(lines) == said + 2
+    assert sum(line.startswith("warning: M: 1 of 2 units") for line in lines) == 1
+    assert lines[said].startswith("completed in ")
+    assert " · 1 warning · " in lines[said]
+    assert len(lines) == said + 1
 
 
 def test_with_quiet_nothing_is_said(devall, write):
