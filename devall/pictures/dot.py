@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from devall.loading.loader import LoadedGraph
 from devall.pictures.course import Course, State
-from devall.pictures.marks import MARKS, deeds, label, state_of, title
+from devall.pictures.marks import label, marked_deeds, state_of, title
 from devall.pictures.scene import Arrow, Box, Dot, Kind, Scene, representative, scene_of
 
 _SHAPES: Mapping[Kind, str] = {
@@ -85,7 +85,7 @@ def ends(arrow: Arrow) -> list[str]:
 def _children(scene: Scene, items: Sequence[Dot | Box], indent: str) -> Iterator[str]:
     for item in items:
         width = ", penwidth=2" if item.is_start or item.is_end else ""
-        done = _done(scene, item)
+        done = marked_deeds(scene, item)
         if isinstance(item, Dot):
             words = text("\n".join([*item.lines, *done]))
             look = f"{_SHAPES[item.kind]}{width}{_look(scene, item)}"
@@ -99,12 +99,6 @@ def _children(scene: Scene, items: Sequence[Dot | Box], indent: str) -> Iterator
             yield f'{indent}    label={text(words)}; style="{style}"'
             yield from _children(scene, item.children, indent + "    ")
             yield f"{indent}}}"
-
-
-def _done(scene: Scene, item: Dot | Box) -> list[str]:
-    if scene.course is None:
-        return []
-    return [f"{MARKS[state_of(scene, item)]} {deeds(scene, item)}"]
 
 
 def _look(scene: Scene, dot: Dot) -> str:

@@ -70,6 +70,13 @@ def deeds(scene: Scene, item: Dot | Box, times: str = "×") -> str:
     return " · ".join(words) if times == "×" else ", ".join(words)
 
 
+def marked_deeds(scene: Scene, item: Dot | Box) -> list[str]:
+    """A line of what a node did in the run that is shown, its mark first; none: no run is."""
+    if scene.course is None:
+        return []
+    return [f"{MARKS[state_of(scene, item)]} {deeds(scene, item)}"]
+
+
 def is_silent(scene: Scene, arrow: Arrow) -> bool:
     """Whether an edge did not fire in the run that is shown."""
     return scene.fired(arrow) == 0

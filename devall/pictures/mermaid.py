@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from devall.loading.loader import LoadedGraph
 from devall.pictures.course import Course, State
-from devall.pictures.marks import MARKS, deeds, is_dim, label, state_of, title
+from devall.pictures.marks import is_dim, label, marked_deeds, state_of, title
 from devall.pictures.scene import Arrow, Box, Dot, Kind, Scene, every, representative, scene_of
 
 _SHAPES: Mapping[Kind, tuple[str, str]] = {
@@ -80,21 +80,15 @@ def _children(scene: Scene, items: Sequence[Dot | Box], indent: str) -> Iterator
     for item in items:
         if isinstance(item, Dot):
             left, right = _SHAPES[item.kind]
-            text = "<br/>".join(map(_text, [*item.lines, *_done(scene, item)]))
+            text = "<br/>".join(map(_text, [*item.lines, *marked_deeds(scene, item)]))
             yield f'{indent}{item.key}{left}"{text}"{right}'
         else:
             words = title(scene, item)
             if item.kind == "subgraph":
-                words = " · ".join([f"{words} (subgraph)", *_done(scene, item)])
+                words = " · ".join([f"{words} (subgraph)", *marked_deeds(scene, item)])
             yield f'{indent}subgraph {item.key}["{_text(words)}"]'
             yield from _children(scene, item.children, indent + "    ")
             yield f"{indent}end"
-
-
-def _done(scene: Scene, item: Dot | Box) -> list[str]:
-    if scene.course is None:
-        return []
-    return [f"{MARKS[state_of(scene, item)]} {deeds(scene, item)}"]
 
 
 def _states(scene: Scene) -> Iterator[str]:

@@ -39,10 +39,13 @@ class _Plot:
             for item in every(scene.children)
             if isinstance(item, Dot)
         }
+        self._again = {
+            arrow.source.key: " ".join(["again", *filter(None, [marks.label(scene, arrow)])])
+            for arrow in scene.arrows
+            if _is_of_box_to_itself(arrow)
+        }
         self._titles = {
-            item.key: " · ".join(filter(None, [marks.title(scene, item), self._done(item)]))
-            for item in every(scene.children)
-            if isinstance(item, Box)
+            item.key: self._title(item) for item in every(scene.children) if isinstance(item, Box)
         }
         holders = holders_of(scene)
         self._inside = innermost(scene, holders)
@@ -91,14 +94,18 @@ class _Plot:
             silent = scene.course is not None and marks.state_of(scene, item) != "completed"
             layout.arrows += self._arrow(None, by_id[f"f{number}"], [], is_silent=silent)
         for number, arrow in enumerate(scene.arrows):
+            if _is_of_box_to_itself(arrow):
+                continue
             silent, lines = marks.is_silent(scene, arrow), self._labels[number]
             layout.arrows += self._arrow(arrow, by_id[f"e{number}"], lines, is_silent=silent)
         return layout
 
-    def _done(self, box: Box) -> str:
-        if box.kind == "loop" or self._scene.course is None:
-            return ""
-        return marks.deeds(self._scene, box)
+    def _title(self, box: Box) -> str:
+        """What stands over a box, and the edge to itself that there is no room to draw."""
+        words = [marks.title(self._scene, box)]
+        if box.kind == "subgraph":
+            words += [marks.deeds(self._scene, box), self._again.get(box.key, "")]
+        return " · ".join(filter(None, words))
 
     def _children(self, items: Sequence[Dot | Box]) -> Iterator[str]:
         for item in items:
@@ -116,12 +123,14 @@ class _Plot:
     def _edges_in(self, key: str) -> Iterator[str]:
         """The edges that a box is the innermost around; their labels stay in it as well."""
         for arrow in self._inside.get(key, ()):
+            if _is_of_box_to_itself(arrow):
+                continue
             yield self._edge(self._numbers[arrow.place], arrow)
 
     def _edge(self, number: int, arrow: Arrow) -> str:
         source, target = representative(arrow.source, "end"), representative(arrow.target, "start")
         settings = [f"id=e{number}", *ends(arrow)]
-        if isinstance(arrow.target, Box) and arrow.target is not arrow.source:
+        if isinstance(arrow.target, Box):
             settings.append(_FAR)
         if lines := self._labels[number]:
             width = max(map(text_width, lines)) + 8
@@ -186,6 +195,10 @@ class _Plot:
 _NO_TEXT = 'label=""'
 _FAR = "minlen=2"
 """Of an arrow to a box: the title stands between its upper side and its first node."""
+
+
+def _is_of_box_to_itself(arrow: Arrow) -> bool:
+    return arrow.source is arrow.target and isinstance(arrow.source, Box)
 
 
 def _inches(width: float, height: float) -> str:

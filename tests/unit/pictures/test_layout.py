@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from devall.core.errors import DevallError
+from devall.core.errors import DevallError, SetupError
 from devall.loading.loader import load_mapping
 from devall.pictures import graphviz
 from devall.pictures.labels import cleared
@@ -137,6 +137,16 @@ def test_a_label_that_lies_upon_a_node_is_moved_to_its_edge():
     check(cleared(found))
 
 
+def test_an_edge_of_a_subgraph_to_itself_stands_in_its_title():
+    inner = {"start": "X", "nodes": passthroughs("X"), "edges": []}
+    node = {"id": "S", "type": "subgraph", "config": {"type": "config", "config": inner}}
+    found = laid_out(
+        {"start": "S", "nodes": [node], "edges": [edge("S", "S", condition="code_fail")]}
+    )
+    assert [each.title for each in found.boxes] == ["S · again if code_fail"]
+    assert all(each.arrow is None for each in found.arrows), "none from a node within to itself"
+
+
 def test_a_graph_without_an_end_has_no_answer():
     graph = {
         "start": "A",
@@ -149,6 +159,9 @@ def test_a_graph_without_an_end_has_no_answer():
 def test_a_layout_that_fails_says_so():
     with pytest.raises(DevallError, match="could not be laid out"):
         graphviz.laid_out("this is no graph")
+    with pytest.raises(SetupError, match="/no/such/program cannot be started") as caught:
+        graphviz._run(["/no/such/program"], "")
+    assert "devall[pictures]" in caught.value.hint
 
 
 @given(graphs())
