@@ -39,6 +39,9 @@ from devall.core.events import (
 
 _INTERVAL = 0.2
 """Seconds between two pictures."""
+_SHARE = 0.03
+"""Of the time of a processor what drawing may take; pictures are fewer where one is dear."""
+_LONGEST_INTERVAL = 1.0
 _MOST_LINES = 6
 """Lines that are shown of what a node has said."""
 _MANY_NODES = 40
@@ -183,9 +186,12 @@ class LiveView:
         self._live.start()
 
     def _keep_drawing(self) -> None:
-        while not self._stop.wait(_INTERVAL):
+        pause = _INTERVAL
+        while not self._stop.wait(pause):
+            began = time.thread_time()
             with contextlib.suppress(OSError):  # the terminal has gone: the run goes on
                 self.draw()
+            pause = min(max(_INTERVAL, (time.thread_time() - began) / _SHARE), _LONGEST_INTERVAL)
 
     def _printed(self, line: Line) -> Iterator[RenderableType]:
         fancy, plain, style = _STYLES[line.tone]

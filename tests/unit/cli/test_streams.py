@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from devall.cli.streams import clean, one_line, write_note
+from devall.cli.streams import clean, one_line, spelled, write_note
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,17 @@ def test_on_github_no_line_of_a_note_is_a_command(capsys, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     write_note(said)
     assert capsys.readouterr().err == "\\::a::b\n \t\\::c::d\n\\::e::f\nx ::g::h ##\\[i]j\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("utf-8", "a → b · c…"),
+        (None, "a → b · c…"),
+        ("ascii", "a -> b - c..."),
+        ("latin-1", "a -> b - c..."),
+        ("no such encoding", "a -> b - c..."),
+    ],
+)
+def test_our_own_signs_are_spelled_where_the_encoding_has_none(encoding: str | None, shown: str):
+    assert spelled("a → b · c…", encoding) == shown
