@@ -112,8 +112,13 @@ class Clock:
         ]
 
 
-def clock_of(events: Iterable[Event]) -> Clock:
-    """The times of a run, from all of its events."""
+def clock_of(events: Iterable[Event], until: float | None = None) -> Clock:
+    """The times of a run.
+
+    Args:
+        events: All of its events.
+        until: Now, of a run that still goes on; None: nothing was after its last event.
+    """
     turns: list[list[Event]] = []
     for event in events:
         if isinstance(event, RunStarted) or not turns:
@@ -121,9 +126,11 @@ def clock_of(events: Iterable[Event]) -> Clock:
         turns[-1].append(event)
     clock = Clock()
     undone = _undone(turns)
-    for turn, again in zip(turns, undone, strict=True):
-        began = turn[0].at
-        process = Process(began, max(each.at for each in turn), clock.seconds)
+    for number, (turn, again) in enumerate(zip(turns, undone, strict=True), 1):
+        began, ended = turn[0].at, max(each.at for each in turn)
+        if until is not None and number == len(turns):
+            ended = max(ended, until)
+        process = Process(began, ended, clock.seconds)
         clock.processes.append(process)
         reading = _Reading(clock, process, again)
         for event in turn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,8 @@ def document_of(
     Raises:
         UsageError: a part of its journal is gone.
     """
-    clock, texts = clock_of(events), Texts(redact)
+    is_alive = past.state == "running"
+    clock, texts = clock_of(events, time.time() if is_alive else None), Texts(redact)
     names = list(dict.fromkeys((*_names(workflow), *story.nodes)))
     anchors = _anchors(story, names)
     costs = costs_of(past, story, anchors, texts.line)
@@ -95,8 +97,8 @@ def document_of(
     page.notes += [texts.line(note, 1000) for note in notes]
     page.go_on = texts.line(go_on, 1000)
     explain = _explain(past, story, workflow)
-    nodes = list(Nodes(story, steps, texts, explain, anchors).views(names))
-    line = timeline_of(story, clock, anchors, texts.line)
+    nodes = list(Nodes(story, steps, texts, explain, anchors, is_alive).views(names))
+    line = timeline_of(story, clock, anchors, texts.line, is_alive=is_alive)
     picture = picture_of(workflow, story, anchors, redact)
     longest = texts.settle(most)
     problems = "Failures" if page.problems else "Warnings"

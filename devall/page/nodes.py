@@ -26,6 +26,7 @@ STATES: Mapping[str, str] = {
     "waiting": "waiting",
     "cancelled": "idle",
     "unfinished": "idle",
+    "running": "running",
     "not run": "idle",
 }
 """The look of a status."""
@@ -134,6 +135,8 @@ class Nodes:
     explain: Explain
     anchors: Mapping[str, str]
     """By node and by path of a node's run."""
+    is_alive: bool = False
+    """Whether the run still goes on."""
 
     def views(self, names: Sequence[str]) -> Iterator[NodeView]:
         """The nodes, in that order."""
@@ -153,7 +156,7 @@ class Nodes:
         worked = [visit for visit in visits if not visit.is_idle]
         explained = self.explain(name)
         if worked:
-            status = self.story.status(worked[-1])
+            status = self._status(worked[-1])
         elif visits or any(each.node == name for each in self.story.skipped):
             status = "skipped"
         else:
@@ -182,6 +185,10 @@ class Nodes:
         view.edges = [told(each, 400) for each in _edges(explained)]
         return view
 
+    def _status(self, visit: Visit) -> str:
+        status = self.story.status(visit)
+        return "running" if status == "unfinished" and self.is_alive else status
+
     def _facts(self, visits: Sequence[Visit]) -> list[str]:
         """What all runs of a node took together."""
         if len(visits) == 1:
@@ -195,7 +202,7 @@ class Nodes:
 
     def _visit(self, visit: Visit, why: list[str], share: int, many: bool) -> VisitView:
         story, texts = self.story, self.texts
-        seconds, status = story.seconds(visit), story.status(visit)
+        seconds, status = story.seconds(visit), self._status(visit)
         facts = [duration(seconds)] if seconds is not None else []
         facts += _call_facts(visit.calls, len(visit.tools))
         # What units have said stands with them.
@@ -261,7 +268,8 @@ class Nodes:
                 self.texts.line(end.hint, 1000),
                 end.continued,
             )
-        status = "cancelled" if end is None else "failed" if failure is not None else "completed"
+        open_word = "running" if self.is_alive else "cancelled"
+        status = open_word if end is None else "failed" if failure is not None else "completed"
         line = failure.message if failure is not None else outputs[-1].text if outputs else ""
         return UnitView(
             f"Unit {started.unit}{layer}",

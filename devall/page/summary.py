@@ -26,7 +26,7 @@ _STATES: Mapping[str, tuple[str, str]] = {
     "limit_reached": ("bad", "Stopped by a limit"),
     "waiting": ("waiting", "Waiting for a human"),
     "cancelled": ("idle", "Cancelled"),
-    "running": ("waiting", "Running"),
+    "running": ("running", "Running"),
     "interrupted": ("bad", "Interrupted"),
     "unfinished": ("idle", "Unfinished"),
 }

@@ -94,7 +94,12 @@ class Timeline:
 
 
 def timeline_of(
-    story: Story, clock: Clock, anchors: Mapping[str, str], say: Callable[[str], str]
+    story: Story,
+    clock: Clock,
+    anchors: Mapping[str, str],
+    say: Callable[[str], str],
+    *,
+    is_alive: bool = False,
 ) -> Timeline:
     """The timeline of a run.
 
@@ -103,8 +108,9 @@ def timeline_of(
         clock: Its times.
         anchors: Where the page tells more, by node and by path of a node's run.
         say: Makes a text fit to be shown on one line.
+        is_alive: Whether the run still goes on.
     """
-    drawing = _Drawing(story, clock, anchors, say, max(clock.seconds, 1e-6))
+    drawing = _Drawing(story, clock, anchors, say, max(clock.seconds, 1e-6), is_alive)
     found = Timeline(clock.seconds)
     found.ticks = list(ticks_of(drawing.seconds))
     found.pauses = [
@@ -134,6 +140,7 @@ class _Drawing:
     anchors: Mapping[str, str]
     say: Callable[[str], str]
     seconds: float
+    is_alive: bool
 
     def x(self, at: float) -> float:
         """Where a moment is, in percent."""
@@ -171,14 +178,14 @@ class _Drawing:
     def row(self, visit: Visit) -> Row:
         """A run of a node in words."""
         spans = self.clock.visits.get(visit.path, [])
-        took = self.story.seconds(visit)
+        took, status = self.story.seconds(visit), self.story.status(visit)
         return Row(
             visit.node,
             self.anchors.get(visit.path, ""),
             visit.number,
             duration(spans[0].start) if spans else "",
             duration(took) if took is not None else "",
-            self.story.status(visit),
+            "running" if status == "unfinished" and self.is_alive else status,
         )
 
     def _node(self, node: str, visits: Sequence[Visit]) -> Lane:

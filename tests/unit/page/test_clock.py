@@ -158,6 +158,12 @@ def test_a_wall_clock_that_was_set_back_takes_no_time_back():
     assert pieces(clock.visits["/A@1"]) == [(0, 3, False, False)]
 
 
+def test_what_goes_on_has_lasted_until_now():
+    clock = clock_of([*begun(0), started("A", 1)], 9)
+    assert clock.seconds == 9
+    assert pieces(clock.visits["/A@1"]) == [(1, 9, True, False)]
+
+
 def test_a_run_without_events_has_no_time():
     assert clock_of([]) == Clock()
     assert Span(1, 3).seconds == 2

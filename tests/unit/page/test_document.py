@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import itertools
 import json
@@ -389,6 +390,21 @@ async def test_a_run_that_goes_on_is_told_as_it_stands(run, document, logs):
     read = check(document("the-run").html)
     assert "Unfinished" in read.text
     assert "not finished" in read.text
+
+
+async def test_a_run_that_is_alive_is_running_and_so_are_its_nodes(run, document, logs):
+    graph = {"start": "A", "nodes": [agent("A")]}
+    work = asyncio.create_task(run(graph, {"a": [{"text": "done", "delay": 30}]}))
+    file = logs / "the-run" / "events.jsonl"
+    while not file.is_file() or "model_call_started" not in file.read_text():
+        await asyncio.sleep(0.02)
+    page = document("the-run").html
+    read = check(page)
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    assert "The run still goes on" in read.text
+    assert '<article class="node running"' in page
+    assert "Cancelled" in check(document("the-run").html).text
 
 
 async def test_a_graph_of_a_thousand_nodes_is_shown_as_lanes_and_a_table(run, document, logs):
