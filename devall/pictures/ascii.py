@@ -14,10 +14,12 @@ from devall.pictures import marks
 from devall.pictures.course import Course
 from devall.pictures.rows import Holders, arrows_from, holders_of, innermost, rows_of
 from devall.pictures.scene import Arrow, Box, Dot, Scene, every, line_of, scene_of
-from devall.pictures.widths import columns, cut
+from devall.pictures.widths import columns, cut, wrapped
 
 MOST_BOXES = 40
 """Nodes that are drawn as boxes."""
+MOST_LINES = 4
+"""Of what is said about an edge."""
 LEAST_WIDTH = 24
 
 
@@ -132,7 +134,8 @@ class _Drawing:
             yield from self._down("")
         else:
             for at, item in enumerate(starts):
-                yield self._branch(signs.plain, self._named(item), at == len(starts) - 1, width)
+                is_last = at == len(starts) - 1
+                yield from self._branch(signs.plain, self._named(item), is_last, width)
             yield ""
         self._last = rows[-1].key if rows else ""
         yield from self._items(rows, width)
@@ -204,7 +207,7 @@ class _Drawing:
             others.append((self._signs.plain, "answer"))
         for at, (line, words) in enumerate(others):
             is_end = at == len(others) - 1 and not on and not is_last
-            yield self._branch(line, words, is_end, width)
+            yield from self._branch(line, words, is_end, width)
         if is_last:
             yield from self._down("", width)
         elif on:
@@ -213,19 +216,30 @@ class _Drawing:
             yield ""
 
     def _down(self, words: str, width: int = 80, line: str = "") -> Iterator[str]:
+        """An arrow to what stands below, what is said of it beside it."""
         signs = self._signs
-        if self._is_list:
-            yield self._fit(f"  {signs.tip} {words}".rstrip(), width)
-            return
         stem = "║" if line == "══" else signs.stem
         stem = {"╌╌": "╎", "··": "┊", "..": ":", "- -": ":"}.get(line, stem)
-        yield self._fit(f"  {stem} {words}".rstrip(), width)
+        if self._is_list:
+            yield from self._lines_of(f"  {signs.tip} ", "    ", words, width)
+            return
+        yield from self._lines_of(f"  {stem} ", f"  {stem} ", words, width)
         yield f"  {signs.tip}"
 
-    def _branch(self, line: str, words: str, is_last: bool, width: int) -> str:
+    def _branch(self, line: str, words: str, is_last: bool, width: int) -> Iterator[str]:
+        """An edge that leads elsewhere."""
         signs = self._signs
-        corner = signs.last if is_last else signs.branch
-        return self._fit(f"  {corner}{line}{signs.head} {words}", width)
+        corner, stem = (signs.last, " ") if is_last else (signs.branch, signs.stem)
+        head = f"  {corner}{line}{signs.head} "
+        yield from self._lines_of(head, f"  {stem}".ljust(len(head) + 2), words, width)
+
+    def _lines_of(self, first: str, other: str, words: str, width: int) -> Iterator[str]:
+        """Words on as many lines as they need, up to `MOST_LINES`."""
+        room = width - max(len(first), len(other))
+        lines = wrapped(words, room, MOST_LINES, lambda each: float(columns(each)))
+        for at, each in enumerate(lines):
+            text = each.replace("…", self._signs.ellipsis)
+            yield ((other if at else first) + text).rstrip()
 
     def _told(self, arrow: Arrow) -> str:
         back = self._signs.back if arrow.is_back or arrow.source is arrow.target else ""
@@ -234,7 +248,7 @@ class _Drawing:
     def _beside(self, arrow: Arrow) -> str:
         words = marks.label(self._scene, arrow, self._signs.times)
         if marks.is_silent(self._scene, arrow):
-            return f"{words} (did not fire)".strip()
+            return f"(did not fire) {words}".strip()
         return words
 
     def _line(self, arrow: Arrow) -> str:

@@ -60,7 +60,7 @@ def test_a_run_is_told_by_marks_and_words():
     assert "✗ failed · ×3 · 1.0 s" in text
     assert "S (subgraph) – skipped" in text
     assert "· did not begin" in text
-    assert "└··▶ S  if code_pass (did not fire)" in text
+    assert "└··▶ S  (did not fire) if code_pass" in text
     assert "├──▶ ↺ W  if code_fail ×2" in text
 
 
@@ -81,6 +81,24 @@ def test_no_line_is_wider_than_the_terminal(data: st.DataObject, width: int, pla
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
     assert text.isascii() or not plain
     assert lines[0].endswith("start")
+
+
+def test_a_long_condition_is_told_on_several_lines():
+    when = "score >= 8 and len(faults) == 0 and not draft"
+    graph = {
+        "start": "A",
+        "nodes": [{"id": name, "type": "passthrough"} for name in "ABC"],
+        "edges": [
+            {"from": "A", "to": "C", "condition": {"type": "expression", "config": {"when": when}}},
+            {"from": "A", "to": "B"},
+        ],
+    }
+    assert """\
+  ├──▶ C  if score >= 8 and len(faults)
+  │      == 0 and not draft
+  │
+  ▼
+""" in ascii_art(loaded(graph), width=42)
 
 
 def test_many_nodes_are_a_list():
