@@ -161,13 +161,14 @@ class Traffic:
         else:
             seen, messages, once = self._remembered(node, flows, task, window, own * each)
         if units is not None:
-            messages += runs
-            unit = units.unit + Bound(FRAME)
+            unit = units.unit + Bound(self._frame(node, whole) * units.size)
             if window == 0 and not whole.is_kept:
                 others = sum((flow for flow, edge in flows if edge.config.dynamic is None), task)
                 seen = once = others.tokens + others.count * self._frame(node, others)
+                messages = others.count
             # What is no unit is seen by each of them.
             seen, once = seen * units.once + runs * unit, once + unit
+            messages = messages * units.once + runs * units.size
         return Arrivals(seen, messages, once, whole.largest, runs, units, whole.is_kept)
 
     def _visits(self, node: PlanNode) -> Bound:

@@ -72,6 +72,8 @@ class UnitCount:
     is_tree: bool
     unit: Bound
     """Tokens of a unit at most; of a reduction, of a group."""
+    size: int = 1
+    """Messages of a unit; of a reduction, of a group."""
     is_assumed: bool = False
     """Whether their number is that of `--units`."""
 
@@ -111,7 +113,7 @@ def unit_count(
         once, is_assumed = Bound(around.given_units), True
         count = visits * once
     is_tree = dynamic.type == "tree"
-    side_by_side = dynamic.config.max_parallel
+    side_by_side, size = dynamic.config.max_parallel, 1
     if is_tree:
         size = dynamic.config.group_size
         waves, once = _groups(once, size, side_by_side), _groups(once, size)
@@ -126,7 +128,7 @@ def unit_count(
             runs = Bound(runs.value - 1)
         once = once.most(Bound(1))
         waves = _waves(once, side_by_side)
-    return UnitCount(runs, once, waves, is_tree, unit, is_assumed)
+    return UnitCount(runs, once, waves, is_tree, unit, size, is_assumed)
 
 
 def _waves(units: Bound, side_by_side: int) -> Bound:
