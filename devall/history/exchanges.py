@@ -8,11 +8,11 @@ from typing import cast
 
 from devall.core.events import NodeFinished
 from devall.core.ids import node_of
-from devall.core.messages import JsonValue
-from devall.history.events import hidden_text
+from devall.core.messages import JsonValue, Message, from_json, user
 from devall.history.past import Past
 from devall.history.story import Story
 from devall.journal.base import StepRecord
+from devall.telemetry.hidden import HiddenOutputs, kept_out
 
 
 def exchanges(past: Past, story: Story, within: Iterable[str] = ("",)) -> dict[str, StepRecord]:
@@ -28,30 +28,41 @@ def exchanges(past: Past, story: Story, within: Iterable[str] = ("",)) -> dict[s
     """
     places = tuple(f"{path}/" for path in within)
     steps = past.steps(lambda key, kind: kind == "model" and key.startswith(places))
-    nodes = {
+    nodes = {  # what they said may stand anywhere
         event.node
         for event in story.events
         if isinstance(event, NodeFinished) and not event.log_output
     }
-    return _without_hidden(steps, nodes) if nodes else steps
+    if not nodes:
+        return steps
+    hidden = HiddenOutputs(nodes)
+    private = past.steps(lambda key, kind: kind in {"model", "human"} and node_of(key) in nodes)
+    for step in private.values():
+        if isinstance(step.value, str):
+            hidden.learn_said(user(step.value))
+        elif reply := reply_of(step):
+            hidden.learn_said(from_json(reply))
+    return _without_hidden(steps, nodes, hidden)
 
 
-def _without_hidden(steps: Mapping[str, StepRecord], nodes: set[str]) -> dict[str, StepRecord]:
-    sources = nodes | {node.rpartition("/")[2] for node in nodes}
-    texts = {
-        str(text)
-        for key, step in steps.items()
-        if node_of(key) in nodes and (text := reply_of(step).get("content"))
-    }
+def _without_hidden(
+    steps: Mapping[str, StepRecord], nodes: set[str], hidden: HiddenOutputs
+) -> dict[str, StepRecord]:
     found: dict[str, StepRecord] = {}
     for key, step in steps.items():
         request = cast("dict[str, JsonValue]", step.request or {})
-        messages = cast("list[dict[str, JsonValue]]", request.get("messages", []))
-        shown = [_hidden(each, sources, texts) for each in messages]
+        messages = [from_json(each) for each in request.get("messages", [])]
+        hidden.learn_seen(messages)
         value = step.value
-        if node_of(key) in nodes and step.state == "done" and isinstance(value, Mapping):
-            reply = cast("dict[str, JsonValue]", value)
-            value = {**reply, "message": _hidden({**reply_of(step), "source": ""}, {""}, texts)}
+        if step.state == "done" and (reply := reply_of(step)):
+            message = from_json(reply)
+            if node_of(key) in nodes:
+                calls = {"tool_calls": reply["tool_calls"]} if "tool_calls" in reply else {}
+                told = {"role": message.role, "content": _kept_out(message)} | calls
+            else:
+                told = _readable(hidden.covered(message))
+            value = {**cast("dict[str, JsonValue]", value), "message": told}
+        shown = [_readable(hidden.covered(message)) for message in messages]
         found[key] = replace(step, request={**request, "messages": shown}, value=value)
     return found
 
@@ -64,10 +75,14 @@ def reply_of(step: StepRecord) -> dict[str, JsonValue]:
     return value.get("message") or {}
 
 
-def _hidden(
-    message: dict[str, JsonValue], sources: set[str], texts: set[str]
-) -> dict[str, JsonValue]:
-    content = message.get("content")
-    if not content or (message.get("source") not in sources and str(content) not in texts):
-        return message
-    return {**message, "content": hidden_text({"chars": len(str(content))})}
+def _readable(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The message as it is read: what is hidden is only described."""
+    match message["content"]:
+        case {"hidden": True, "chars": chars}:
+            return {**message, "content": kept_out(chars)}
+        case _:
+            return message
+
+
+def _kept_out(message: Message) -> str:
+    return kept_out(len(message.text)) if message.text else ""

@@ -13,7 +13,7 @@ the two was said.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -82,10 +82,18 @@ class HiddenOutputs:
         if getattr(event, "node", None) in self._nodes:
             for text in _said(event):
                 self._add_text(text)
-        for message in _seen(event):  # a part of what was said may have come along an edge
+        self.learn_seen(_seen(event))
+        return True
+
+    def learn_said(self, message: Message) -> None:
+        """Take in what a node has said that is hidden."""
+        self._add_text(message.text)
+
+    def learn_seen(self, messages: Iterable[Message]) -> None:
+        """Take in what came along edges: a part of what was said, as a rule or an edge has it."""
+        for message in messages:
             if message.source in self._sources and message.role != "tool":
                 self._add_text(message.text)
-        return True
 
     def cover(self, event: Event, body: dict[str, Any]) -> None:
         """Replace what must not be written in the event's fields; `body` has them by name."""

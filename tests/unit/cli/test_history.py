@@ -283,16 +283,29 @@ def test_what_is_kept_out_of_logs_is_kept_out_of_what_is_shown(devall, loop, wri
               log_output: false
               config: {provider: openai, name: poet}
             - {id: Q, type: agent, config: {provider: openai, name: critic}}
-          edges: [{from: P, to: Q, condition: {type: keyword, config: {any: [hush]}}}]
+            - {id: R, type: agent, config: {provider: openai, name: quoter, input_mode: prompt}}
+            - {id: T, type: agent, config: {provider: openai, name: teller}}
+          edges:
+            - {from: P, to: Q, condition: {type: keyword, config: {any: [hush]}}}
+            - {from: P, to: R}
+            - {from: R, to: T}
         """,
     )
-    with ChatServer({"poet": ["hush, a private word"], "critic": ["fine"]}) as server:
+    replies = {
+        "poet": ["hush, a private word"],
+        "critic": ["fine"],
+        "quoter": ["It said: hush, a private word!"],
+    }
+    with ChatServer(replies) as server:
         devall("run", file, "--task", "hi", "--run-id", "r1", env=server.env, code=0)
         devall("run", file, "--task", "ho", "--run-id", "r2", env=server.env)
     for arguments in (
         ["show", "r1"],
         ["show", "r1", "P"],
         ["show", "r1", "Q", "--json"],
+        ["show", "r1", "R", "--json"],
+        ["show", "r1", "T", "--json"],
+        ["show", "r1", "T"],
         ["why", "r1", "Q"],
         ["diff", "r1", "r2", "--all"],
     ):
