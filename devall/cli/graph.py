@@ -67,9 +67,14 @@ class _Subject:
 
     name: str
     """The workflow, as it is told."""
-    graph: LoadedGraph
+    loaded: LoadedWorkflow
     course: Course | None = None
     run_id: str | None = None
+
+    @property
+    def graph(self) -> LoadedGraph:
+        """Its graph."""
+        return self.loaded.root
 
 
 def execute(options: GraphOptions) -> int:
@@ -123,7 +128,7 @@ def _subject(options: GraphOptions) -> _Subject:
             raise UsageError(
                 "which workflow is to be drawn?", hint="name its file, or a run with --run RUN"
             )
-        return _Subject(name=str(options.file), graph=_load(options, options.file).root)
+        return _Subject(name=str(options.file), loaded=_load(options, options.file))
     from devall.cli.pages import past_of
     from devall.history.course import course_of
 
@@ -141,7 +146,7 @@ def _subject(options: GraphOptions) -> _Subject:
         known = story.started.nodes if story.started is not None else ()
         if why := _difference(past, loaded, known):
             write_note(f"note: {options.file} is not what run {past.id} ran: {why}")
-    return _Subject(name=name, graph=loaded.root, course=course_of(story), run_id=past.id)
+    return _Subject(name=name, loaded=loaded, course=course_of(story), run_id=past.id)
 
 
 def _load(options: GraphOptions, file: Path) -> LoadedWorkflow:
@@ -171,6 +176,24 @@ def _shape(graph: LoadedGraph) -> list[object]:
 
 
 def _drawing(subject: _Subject, kind: Format, theme: Theme | None, scale: float) -> str | bytes:
+    """The picture, without secrets (a condition may look for one)."""
+    from devall.cli.pages import redactor_of_today
+
+    clean = redactor_of_today(subject.loaded.secrets).text
+    if kind != "png":
+        return clean(_text(subject, kind, theme))
+    from devall.pictures.png import png
+
+    chosen = "dark" if theme == "dark" else "light"
+    found = png(subject.graph, subject.course, theme=chosen, scale=scale, clean=clean)
+    for note in found.notes:
+        write_note(f"note: {note}")
+    return found.data
+
+
+def _text(
+    subject: _Subject, kind: Literal["mermaid", "dot", "svg", "ascii"], theme: Theme | None
+) -> str:
     graph, course = subject.graph, subject.course
     match kind:
         case "mermaid":
@@ -185,13 +208,6 @@ def _drawing(subject: _Subject, kind: Format, theme: Theme | None, scale: float)
             from devall.pictures.svg import svg
 
             return svg(graph, course, theme=theme or "auto")
-        case "png":
-            from devall.pictures.png import png
-
-            found = png(graph, course, theme="dark" if theme == "dark" else "light", scale=scale)
-            for note in found.notes:
-                write_note(f"note: {note}")
-            return found.data
         case "ascii":
             from devall.pictures.ascii import ascii_art
 

@@ -44,6 +44,7 @@ def png(
     *,
     theme: Literal["light", "dark"] = "light",
     scale: float = 2,
+    clean: Callable[[str], str] = str,
 ) -> Png:
     """The graph as a PNG picture, and what a run of it did.
 
@@ -52,6 +53,7 @@ def png(
         course: What a run did.
         theme: A PNG cannot follow its viewer.
         scale: Pixels for each pixel of the SVG; less is taken where it would become too large.
+        clean: Takes out of the SVG what must not be seen.
 
     Raises:
         SetupError: nothing is installed that lays out or draws, or there is no font.
@@ -72,7 +74,7 @@ def png(
             f"no font on this machine has {shown}: boxes stand for them"
             " (a font for Chinese, Japanese and Korean is fonts-noto-cjk)"
         )
-    return Png(draw(drawn(layout, theme=theme), fitting), tuple(notes))
+    return Png(draw(clean(drawn(layout, theme=theme)), fitting), tuple(notes))
 
 
 def _fitting(layout: Layout, scale: float) -> float:

@@ -230,3 +230,21 @@ def test_a_run_that_waits_shows_where(devall, write):
     assert "class n3 unbegun" in text
     drawn = json.loads(devall("graph", "--run", "last", "--json").stdout)["drawing"]
     assert drawn == text
+
+
+@pytest.mark.parametrize("kind", ["mermaid", "dot", "svg", "ascii"])
+def test_a_secret_in_a_condition_is_not_drawn(devall, write, kind):
+    file = write(
+        "flow.yaml",
+        """
+        graph:
+          start: A
+          nodes: [{id: A, type: passthrough}, {id: B, type: passthrough}]
+          edges:
+            - {from: A, to: B, condition: {type: keyword, config: {any: ["${MY_API_KEY}"]}}}
+        """,
+    )
+    key = "sk-0123456789abcdef"
+    done = devall("graph", file, "--format", kind, env={"MY_API_KEY": key}, code=0)
+    assert key not in done.stdout.replace("#45;", "-")
+    assert "***" in done.stdout.replace("#42;", "*")
