@@ -31,18 +31,26 @@ _OWN_VARIABLES = {"api_key": "API_KEY", "base_url": "BASE_URL"}
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Models and providers that stand before those of the file; by node name, `''` for all."""
+    """Models and providers that stand before those of the file.
+
+    By node: `S/X`, `X` for the nodes of that name wherever they are, `''` for all.
+    """
 
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     providers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def apply(self, choice: ModelChoice, node: str) -> ModelChoice:
         """The choice for a node; another provider brings its own endpoint and key."""
-        provider = self.providers.get(node) or self.providers.get("")
+        provider = _named(self.providers, node)
         if provider and provider != choice.provider:
             choice = replace(choice, provider=provider, base_url=None, api_key=None)
-        name = self.models.get(node) or self.models.get("")
+        name = _named(self.models, node)
         return replace(choice, name=name) if name else choice
+
+
+def _named(given: Mapping[str, str], node: str) -> str | None:
+    """What stands for a node; its full name first."""
+    return given.get(node) or given.get(node.rpartition("/")[2]) or given.get("")
 
 
 @dataclass(slots=True)

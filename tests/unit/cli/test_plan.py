@@ -343,12 +343,16 @@ def test_limits_of_the_file_hold_the_worst_case_down(devall, write):
     assert any("calls under way may go over them" in note for note in plan["notes"])
 
 
-def test_other_models_are_planned_with(devall, write):
+def test_other_models_are_planned_with(devall, write, project: Path):
     file = write("w.yaml", ONE_AGENT)
     plan = told(devall("plan", file, "--task", "x", "--model", "A=gpt-4o", "--json", code=0))
     assert node_of(plan, "A")["agent"]["model"] == "gpt-4o"
     done = devall("plan", file, "--task", "x", "--provider", "ollama", "--model", "qwen3", code=0)
     assert "Models of ollama run on your own machine and cost nothing." in done.stdout
+    short = devall(
+        "plan", project / "yaml_instance/demo_sub_graph.yaml", "--model", "Writer=gpt-4o"
+    )
+    assert "Write/Writer: gpt-4o (openai)" in short.stdout
     assert "there are A" in devall("plan", file, "--model", "a=gpt-4o", code=2).stderr
 
 

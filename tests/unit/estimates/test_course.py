@@ -162,7 +162,7 @@ REPLIES = st.lists(
 
 
 @settings(
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(

@@ -106,7 +106,7 @@ async def test_agents_with_tools_repairs_and_thoughts_in_a_loop(seed: int, write
     place = write("w.yaml", "")
     write("functions/function_calling/say.py", SAY)
     statuses: list[str] = []
-    for _ in range(20):
+    for _ in range(12):
         nodes = [crew(random, name) for name in "ABC"]
         armed = {n["id"].lower() for n in nodes if "tooling" in n["config"]}
 
@@ -138,7 +138,7 @@ async def test_agents_with_tools_repairs_and_thoughts_in_a_loop(seed: int, write
         graph = {"start": "A", "end": "C", "limits": {"max_tool_calls": 60}}
         workflow = {"graph": graph | {"nodes": nodes, "edges": edges}}
         statuses.append(await hold(workflow, "t" * random.randint(0, 500), reply, place))
-    assert statuses.count("completed") > 10
+    assert statuses.count("completed") > 6
 
 
 def plain(random: Random, name: str, model: str = "") -> dict[str, Any]:
@@ -184,7 +184,7 @@ async def test_units_of_agents_passthroughs_and_subgraphs(seed: int, write: Writ
         found = {"id": name, "type": "passthrough", "config": passing}
         return random.choice([plain(random, name), inner(random, name), found])
 
-    for _ in range(20):
+    for _ in range(12):
         words = {"type": "regex", "pattern": r"\w+"}
         split = random.choice([{"type": "message"}, words, words | {"on_no_match": "empty"}])
         how = {
