@@ -19,8 +19,14 @@ _STATES: Mapping[VisitStatus, State] = {
 }
 
 
-def course_of(story: Story) -> Course:
-    """What the run did, node by node, edge by edge, loop by loop."""
+def course_of(story: Story, *, is_over: bool = False) -> Course:
+    """What the run did, node by node, edge by edge, loop by loop.
+
+    Args:
+        story: Its course.
+        is_over: Whether nobody is at the run any more, though its events have no end: what had
+            begun then is no longer running.
+    """
     visits: defaultdict[str, list[Visit]] = defaultdict(list)
     for visit in story.visits.values():
         visits[visit.node].append(visit)
@@ -40,17 +46,27 @@ def course_of(story: Story) -> Course:
             case _:
                 pass
     nodes = {event.node: NodeCourse(state="skipped") for event in story.skipped}
-    nodes |= {node: _node(story, found, units[node]) for node, found in visits.items()}
+    states: dict[VisitStatus, State] = dict(_STATES)
+    if is_over:
+        states["unfinished"] = "cancelled"
+    nodes |= {node: _node(story, found, units[node], states) for node, found in visits.items()}
     return Course(nodes=nodes, edges=dict(edges), rounds=dict(rounds))
 
 
-def _node(story: Story, visits: list[Visit], units: int) -> NodeCourse:
+def _node(
+    story: Story, visits: list[Visit], units: int, states: Mapping[VisitStatus, State]
+) -> NodeCourse:
     worked = [visit for visit in visits if not visit.is_idle]
     return NodeCourse(
-        state=_STATES[story.status((worked or visits)[-1])],
+        state=states[story.status((worked or visits)[-1])],
         runs=len(worked),
         seconds=sum(story.seconds(visit) or 0 for visit in worked),
         units=units,
+        models=tuple(
+            dict.fromkeys(
+                f"{call.provider}: {call.model}" for each in worked for call in each.calls
+            )
+        ),
     )
 
 

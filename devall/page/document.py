@@ -99,7 +99,7 @@ def document_of(
     explain = _explain(past, story, workflow)
     nodes = list(Nodes(story, steps, texts, explain, anchors, is_alive).views(names))
     line = timeline_of(story, clock, anchors, texts.line, is_alive=is_alive)
-    picture = picture_of(workflow, story, anchors, redact)
+    picture = picture_of(workflow, story, anchors, redact, is_over=not is_alive)
     longest = texts.settle(most)
     problems = "Failures" if page.problems else "Warnings"
     page.sections = [

@@ -42,6 +42,8 @@ def picture_of(
     story: Story,
     anchors: Mapping[str, str],
     redact: Callable[[str], str],
+    *,
+    is_over: bool,
 ) -> Picture:
     """The picture of a run's graph, whose nodes lead to where the page tells of them.
 
@@ -50,6 +52,7 @@ def picture_of(
         story: The run's course.
         anchors: Where the page tells of a node, by its name.
         redact: Takes secrets out of a text.
+        is_over: Whether nobody is at the run any more.
     """
     if workflow is None:
         return Picture(note="No picture: the workflow of the run cannot be read any more.")
@@ -61,7 +64,7 @@ def picture_of(
         return f"#{anchors[node]}" if node in anchors else ""
 
     try:
-        drawn = svg(workflow.root, course_of(story), ids="g-", link=link)
+        drawn = svg(workflow.root, course_of(story, is_over=is_over), ids="g-", link=link)
         return Picture(Markup(clean(redact(drawn))))  # noqa: S704 - escaped where it is drawn
     except DevallError as error:
         hint = f" ({error.hint})" if error.hint else ""

@@ -20,6 +20,8 @@ class NodeCourse:
     """Of all its runs together."""
     units: int = 0
     """Units of dynamic edges, of all its runs together."""
+    models: tuple[str, ...] = ()
+    """The models that it asked, `provider: name`, where it asked any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

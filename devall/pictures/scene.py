@@ -155,7 +155,9 @@ def _add_graph(scene: Scene, plan: Plan, graph: str) -> tuple[Items, Items, Item
     placed: dict[int, Dot | Box] = {}
     for node in plan.nodes:
         key, is_start, is_end = scene.key(), node.index in starts, node.index in ends
-        name, lines = prefix + node.id, _lines(node.config)
+        name = prefix + node.id
+        did = scene.course.nodes.get(name) if scene.course is not None else None
+        lines = _lines(node.config, did)
         child = plan.subplans.get(node.id)
         if child is None:
             placed[node.index] = Dot(key, name, node.config.type, lines, is_start, is_end)
@@ -220,10 +222,15 @@ class _Groups:
                 self.back.add(edge.index)
 
 
-def _lines(node: Node) -> tuple[str, ...]:
-    """A node's label: its id, and what tells its kind from others of the same shape."""
+def _lines(node: Node, did: NodeCourse | None) -> tuple[str, ...]:
+    """A node's label: its id, and what tells its kind from others of the same shape.
+
+    Of an agent that ran it is the model that was really asked, whatever the file names.
+    """
     name = _short(node.id)
     match node.type:
+        case "agent" if did is not None and did.models:
+            return name, _short(", ".join(did.models))
         case "agent":
             return name, _short(f"{node.config.provider}: {node.config.name}")
         case "human" | "python" | "literal" | "passthrough" | "template" | "subgraph":

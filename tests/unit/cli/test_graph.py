@@ -16,6 +16,7 @@ from PIL import Image
 from devall.history.course import course_of
 from devall.history.past import find_past
 from devall.pictures.course import NodeCourse
+from devall.testing.chat_server import ChatServer
 from tests.unit.cli.test_outputs import check
 
 FLOW = """
@@ -206,6 +207,33 @@ def test_the_course_of_a_run_counts_runs_units_rounds_and_edges(ran):
     assert ("", 7) not in course.edges
     assert course.edges["S", 0] == 1
     assert all(each.seconds >= 0 for each in course.nodes.values())
+
+
+def test_the_course_of_an_agent_names_the_models_that_were_asked(devall, write):
+    file = write(
+        "agent.yaml",
+        """
+        graph:
+          start: A
+          nodes: [{id: A, type: agent, config: {provider: openai, name: gpt-4o}}]
+        """,
+    )
+    with ChatServer({"m": ["hi"]}) as server:
+        devall("run", file, "--task", "x", "--model", "m", env=server.env, code=0)
+    assert course_of(find_past(Path("logs"), "last").story()).nodes["A"].models == ("openai: m",)
+    text = devall("graph", "--run", "last", "--format", "ascii", code=0).stdout
+    assert "openai: m" in text
+    assert "gpt-4o" not in text
+    assert "openai: gpt-4o" in devall("graph", file, "--format", "ascii", code=0).stdout
+
+
+def test_what_had_begun_when_its_process_was_killed_is_not_running(ran):
+    ran(FLOW)
+    story = find_past(Path("logs"), "last").story()
+    last = max(story.visits.values(), key=lambda visit: visit.began)
+    story.finished, last.ended = None, None
+    assert course_of(story).nodes[last.node].state == "running"
+    assert course_of(story, is_over=True).nodes[last.node].state == "cancelled"
 
 
 def test_a_run_that_waits_shows_where(devall, write):
