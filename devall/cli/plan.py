@@ -137,7 +137,13 @@ def _task(options: PlanOptions, loaded: LoadedWorkflow) -> Message | None:
 
 def _exceeded(options: PlanOptions, found: GraphValue) -> Iterator[Exceeded]:
     """The bounds of the command line that the worst case may go over."""
-    from devall.cli.plan_text import money_at_most, remedies, time_at_most, tokens_at_most
+    from devall.cli.plan_words import (
+        UNKNOWN,
+        money_at_most,
+        remedies,
+        time_at_most,
+        tokens_at_most,
+    )
 
     wanted: list[tuple[str, str, float | None, Bound, str]] = [
         ("--max-usd", "max_usd", options.max_usd, found.cost.usd, money_at_most(found.cost.usd)),
@@ -162,14 +168,10 @@ def _exceeded(options: PlanOptions, found: GraphValue) -> Iterator[Exceeded]:
         code = LimitReached(key, bound).exit_code
         if worst.value is None:
             why = "; ".join(remedies(worst)[:3])
-            yield Exceeded(
-                option,
-                bound,
-                None,
-                f"the worst case has no bound, and {option} is {bound:g}",
-                why,
-                code,
-            )
+            text = f"the worst case has no bound, and {option} is {bound:g}"
+            if shown == UNKNOWN:
+                text = f"nobody knows what the worst case costs, and {option} is {bound:g}"
+            yield Exceeded(option, bound, None, text, why, code)
         else:
             text = f"the worst case is {shown}, more than {option} {bound:g}"
             hint = f"`limits: {{{key}: {bound:g}}}` on `graph` holds every run to it"

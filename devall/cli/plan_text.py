@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from math import ceil, log10
+from collections.abc import Iterator, Sequence
 
 from devall.cli.pages import columns
+from devall.cli.plan_words import (
+    grouped,
+    money_at_most,
+    number,
+    time_at_most,
+    tokens_at_most,
+)
 from devall.cli.streams import one_line
 from devall.cli.words import count, duration
-from devall.estimates.bounds import Bound, Missing
+from devall.estimates.bounds import Missing
 from devall.estimates.costs import Cost
 from devall.estimates.rounds import Rounds
 from devall.estimates.values import AgentValue, GraphValue, LoopValue, NodeValue, Stage
@@ -17,7 +23,6 @@ from devall.estimates.values import AgentValue, GraphValue, LoopValue, NodeValue
 WIDTH = 80
 _NAME = 16
 """Characters of a node's name in the table."""
-_UNBOUNDED = "no bound"
 
 
 def page(workflow: str, plan: GraphValue, *, is_task_known: bool) -> list[str]:
@@ -39,13 +44,15 @@ def page(workflow: str, plan: GraphValue, *, is_task_known: bool) -> list[str]:
         "AT MOST  (all runs of a node together)",
         *_table(plan, nodes, loops),
     ]
-    lines += ["", *_summary(plan)]
+    if summary := list(_summary(plan)):
+        lines += ["", *summary]
     if missing := list(remedies_of(plan)):
         lines += ["", "NO BOUND, AND WHAT WOULD GIVE ONE"]
         for text in missing:
             lines += _wrapped(text, "  - ")
-    lines += ["", "WHAT THIS RESTS ON"]
-    for note in notes(plan, is_task_known=is_task_known):
+    if told := notes(plan, is_task_known=is_task_known):
+        lines += ["", "WHAT THIS RESTS ON"]
+    for note in told:
         lines += _wrapped(note, "  - ")
     return lines
 
@@ -61,9 +68,9 @@ def _stages(
     nodes: dict[str, NodeValue],
     inner: dict[str, GraphValue],
 ) -> Iterator[str]:
-    for number, stage in enumerate(stages, 1):
+    for position, stage in enumerate(stages, 1):
         names = [_step(nodes[step]) for step in stage if isinstance(step, str)]
-        mark = f"{number}. "
+        mark = f"{position}. "
         below = indent + " " * len(mark)
         if names:
             yield from _wrapped(", ".join(names), indent + mark)
@@ -147,10 +154,11 @@ def _prompt(agent: AgentValue) -> str:
 
 
 def _calls(agent: AgentValue) -> str:
+    told = f"up to {number(agent.calls)} calls in a run"
     if not agent.calls.is_known:
-        told = "calls in a run: any number"
-    else:
-        told = f"calls in a run: up to {number(agent.calls)}"
+        told = "any number of calls in a run"
+    elif agent.calls.value == 1:
+        told = "1 call in a run"
     parts: list[str] = []
     turns = agent.turns.value or 1
     if turns > 1:
@@ -207,8 +215,16 @@ def _cells(cost: Cost) -> list[str]:
 
 
 def _summary(plan: GraphValue) -> Iterator[str]:
+    if plan.cost.model_calls.value == 0:
+        return
     least = plan.least
-    money = "unknown" if least.usd is None else f"${least.usd:.6f}" if least.usd else "$0"
+    money = (
+        "a cost that is not known"
+        if least.usd is None
+        else f"${least.usd:.6f}"
+        if least.usd
+        else "$0"
+    )
     yield from _wrapped(
         f"AT LEAST  {count(least.model_calls, 'call')}, {count(least.input_tokens, 'token')} in,"
         f" {money}: what runs in any case, once and in one turn; all of it cached, answers not"
@@ -253,33 +269,7 @@ def remedies_of(plan: GraphValue) -> Iterator[str]:
         plan.seconds,
     ):
         found |= dict.fromkeys(bound.missing)
-    yield from _grouped(found)
-
-
-def remedies(bound: Bound) -> list[str]:
-    """What would give one bound."""
-    return list(_grouped(bound.missing))
-
-
-def _grouped(missing: Iterable[Missing]) -> Iterator[str]:
-    """One text for each key and reason, with the nodes that it concerns."""
-    nodes: dict[tuple[str, str], list[str]] = {}
-    for each in missing:
-        nodes.setdefault((each.key, each.why), []).append(each.node)
-    for (key, why), named in sorted(nodes.items(), key=lambda each: not each[0][0]):
-        where = ", ".join(dict.fromkeys(name for name in named if name))
-        at = f" ({where})" if where else ""
-        yield f"{why}{at}{f': {_advice(key)}' if key else ''}"
-
-
-def _advice(key: str) -> str:
-    if key.startswith("--"):
-        return f"give {key}"
-    if key == "name":
-        return "choose a model with a known price, or go by tokens (--max-tokens)"
-    if key.startswith("limits."):
-        return f"set `{key}` on the node or the graph"
-    return f"set `{key}`"
+    yield from grouped(found)
 
 
 def notes(plan: GraphValue, *, is_task_known: bool = True) -> list[str]:
@@ -324,7 +314,8 @@ def notes(plan: GraphValue, *, is_task_known: bool = True) -> list[str]:
         found.append("Requests for embeddings of memories are not counted.")
     if any(side.tools or not side.is_known for each in agents for side in each.sources):
         found.append("Images and other files in results of tools are not counted.")
-    found.append("Time is that of timeouts: functions of edges and memories have none.")
+    if plan.seconds.value != 0:
+        found.append("Time is that of timeouts: functions of edges and memories have none.")
     return found
 
 
@@ -345,52 +336,6 @@ def _loops_in(stages: Sequence[Stage]) -> Iterator[LoopValue]:
             if not isinstance(step, str):
                 yield step
                 yield from _loops_in(step.stages)
-
-
-def number(bound: Bound) -> str:
-    """A bound on a count."""
-    return _UNBOUNDED if bound.value is None else f"{ceil(bound.value):,}"
-
-
-def tokens_at_most(bound: Bound) -> str:
-    """A bound on tokens, rounded up to four digits: `3,274`, `19.2 M`."""
-    if bound.value is None:
-        return _UNBOUNDED
-    value = _up(bound.value)
-    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if value >= size:
-            return f"{value / size:,.4g} {unit}"
-    return f"{value:,.0f}"
-
-
-def money_at_most(bound: Bound) -> str:
-    """A bound on dollars, rounded up; `unknown` where a price is missing."""
-    if bound.value is None:
-        is_price = all(each.key == "name" for each in bound.missing)
-        return "unknown" if is_price and bound.missing else _UNBOUNDED
-    value = bound.value
-    if value == 0:
-        return "$0"
-    digits = 0 if value >= 100 else 2 if value >= 1 else 4 if value >= 0.001 else 6
-    return f"${ceil(round(value * 10**digits, 4)) / 10**digits:,.{digits}f}"
-
-
-def time_at_most(bound: Bound) -> str:
-    """A bound on seconds."""
-    if bound.value is None:
-        return _UNBOUNDED
-    minutes = ceil(bound.value / 60)
-    if bound.value < 100:
-        return f"{ceil(bound.value)} s"
-    return f"{minutes} min" if minutes < 100 else f"{ceil(minutes / 60):,} h"
-
-
-def _up(value: float) -> float:
-    """Rounded up to four digits."""
-    if value < 10_000:
-        return ceil(value)
-    step = 10 ** (int(log10(value)) - 3)
-    return ceil(value / step) * step
 
 
 def _short(name: str) -> str:
