@@ -25,7 +25,7 @@ _EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "anthropic": (("anthropic",), "provider anthropic"),
     "local": (("xllamacpp",), "provider local"),
     "otel": (("opentelemetry.sdk",), "traces and metrics"),
-    "pictures": (("font_lato", "resvg_py"), "graphs as SVG and PNG"),
+    "pictures": (("font_lato", "resvg_py"), "graphs as PNG"),
     "report": (("fpdf", "markdown_it"), "reports as PDF"),
     "web": (("ddgs", "trafilatura"), "search and reading of web pages"),
 }

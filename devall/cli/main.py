@@ -91,7 +91,7 @@ GRAPH_EXAMPLES = """Examples:
   devall graph --run last -o run.png --theme dark
 
 \b
-svg and png need `pip install devall[pictures]`; the others need nothing.
+png needs `pip install devall[pictures]`; the others need nothing.
 """
 SCHEMA_EXAMPLES = """Examples:
 

@@ -45,7 +45,7 @@ def laid_out(text: str) -> dict[str, Any]:
     if program is None:
         raise SetupError(
             "nothing is installed that lays out a picture",
-            hint="pip install devall[pictures]; mermaid, dot and ascii need nothing",
+            hint="pip install graphviz-pure, or install Graphviz; mermaid, dot and ascii need nothing",
         )
     return json.loads(_run([program, "-Tjson"], text))
 
@@ -69,6 +69,6 @@ def _run(command: Sequence[str], text: str) -> str:
     except OSError as error:
         raise SetupError(
             f"{command[0]} cannot be started: {error.strerror or error}",
-            hint="pip install devall[pictures]; mermaid, dot and ascii need nothing",
+            hint="pip install graphviz-pure, or install Graphviz; mermaid, dot and ascii need nothing",
         ) from error
     return done.stdout

@@ -161,7 +161,7 @@ def test_a_layout_that_fails_says_so():
         graphviz.laid_out("this is no graph")
     with pytest.raises(SetupError, match="/no/such/program cannot be started") as caught:
         graphviz._run(["/no/such/program"], "")
-    assert "devall[pictures]" in caught.value.hint
+    assert "graphviz-pure" in caught.value.hint
 
 
 @given(graphs())
