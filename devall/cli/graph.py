@@ -146,7 +146,12 @@ def _subject(options: GraphOptions) -> _Subject:
         known = story.started.nodes if story.started is not None else ()
         if why := _difference(past, loaded, known):
             write_note(f"note: {options.file} is not what run {past.id} ran: {why}")
-    return _Subject(name=name, loaded=loaded, course=course_of(story, is_over=past.state != "running"), run_id=past.id)
+    return _Subject(
+        name=name,
+        loaded=loaded,
+        course=course_of(story, is_over=past.state != "running"),
+        run_id=past.id,
+    )
 
 
 def _load(options: GraphOptions, file: Path) -> LoadedWorkflow:

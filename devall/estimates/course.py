@@ -14,7 +14,7 @@ from devall.graph.regions import Order
 UNCOUNTED = 10**12
 """Runs of a node from which on nothing is said of them: loops in loops in loops."""
 _MOST_ORDERS = 4_000
-"""Orders of rounds that are looked at; a loop with twelve entries has 4,095."""
+"""Orders of rounds that are looked at; twelve entries that are triggered apart make 4,095."""
 
 
 class Course:
@@ -70,7 +70,7 @@ class Course:
         known = self._runs.get(loop.members)
         if known is None:
             most = dict.fromkeys(loop.members, 0)
-            self._left -= 2 ** len(loop.entries) - 1
+            self._left -= 2 ** len(loop.groups) - 1
             if self._left < 0:
                 most = dict.fromkeys(loop.members, UNCOUNTED)
             for order in loop.orders() if self._left >= 0 else ():

@@ -15,7 +15,14 @@ from itertools import combinations
 
 from devall.config.edges import FunctionCondition
 from devall.config.nodes import LoopCounterNode, LoopTimerNode
-from devall.estimates.ways import always_speaks, fire_together, is_certain, is_dead, speaks_at
+from devall.estimates.ways import (
+    always_speaks,
+    fire_together,
+    is_certain,
+    is_dead,
+    occasion,
+    speaks_at,
+)
 from devall.graph.model import Plan, PlanEdge
 from devall.graph.regions import Order
 from devall.nodes.loops import SECONDS
@@ -56,12 +63,25 @@ class Loop:
         found = self.plan.regions.entries(self.members, self.plan.starts)
         return found or self.members
 
+    @cached_property
+    def groups(self) -> list[frozenset[int]]:
+        """The entries, those together that are triggered on the same occasions and on no others."""
+        found: dict[object, set[int]] = {}
+        for node in sorted(self.entries):
+            edges = (self.plan.edges[edge] for edge in self.plan.nodes[node].in_edges)
+            occasions = frozenset(
+                occasion(self.plan, edge)
+                for edge in edges
+                if edge.config.trigger and not is_dead(edge)
+            )
+            found.setdefault((node in self.plan.starts, occasions), set()).add(node)
+        return [frozenset(group) for group in found.values()]
+
     def orders(self) -> Iterator[Order]:
-        """The orders that a round may have, by the nodes from which it starts: any of the entries."""
-        entries = sorted(self.entries)
-        for size in range(1, len(entries) + 1):
-            for starts in combinations(entries, size):
-                yield self.plan.regions.round(self.members, frozenset(starts))
+        """The orders that a round may have: it starts from any of the groups of entries."""
+        for size in range(1, len(self.groups) + 1):
+            for starts in combinations(self.groups, size):
+                yield self.plan.regions.round(self.members, frozenset[int]().union(*starts))
 
     @cached_property
     def rounds(self) -> Rounds:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from devall.config.edges import Always, KeywordCondition, RegexExtract
+from collections.abc import Hashable
+
+from devall.config.edges import (
+    Always,
+    FunctionCondition,
+    FunctionProcess,
+    KeywordCondition,
+    RegexExtract,
+)
 from devall.config.nodes import (
     AgentNode,
     HumanNode,
@@ -68,6 +76,19 @@ def fire_together(plan: Plan, fired: PlanEdge, other: PlanEdge) -> bool:
         return True
     is_same = fired.config.condition == other.config.condition
     return is_same and (_keeps(other) or fired.config.process == other.config.process)
+
+
+def occasion(plan: Plan, edge: PlanEdge) -> Hashable:
+    """When the edge triggers its target: what is the same of two edges happens together.
+
+    Functions are not trusted here: each edge has an occasion of its own.
+    """
+    if is_certain(plan, edge):
+        return edge.source
+    condition, process = edge.config.condition, edge.config.process
+    if isinstance(condition, FunctionCondition) or isinstance(process, FunctionProcess):
+        return edge.index, "function"
+    return edge.source, repr(condition), "" if _keeps(edge) else repr(process)
 
 
 def always_speaks(plan: Plan, node: int) -> bool:
