@@ -83,7 +83,8 @@ def occasion(plan: Plan, edge: PlanEdge) -> Hashable:
 
     Functions are not trusted here: each edge has an occasion of its own.
     """
-    if is_certain(plan, edge):
+    is_timer = isinstance(plan.nodes[edge.source].config, LoopTimerNode)
+    if is_certain(plan, edge) and not is_timer:
         return edge.source
     condition, process = edge.config.condition, edge.config.process
     if isinstance(condition, FunctionCondition) or isinstance(process, FunctionProcess):

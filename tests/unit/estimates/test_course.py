@@ -161,13 +161,38 @@ REPLIES = st.lists(
 )
 
 
+@st.composite
+def entered(draw: st.DrawFn) -> dict[str, Any]:
+    """A loop that is entered at several places, some of them always together."""
+    ring = [*"ABCD"][: draw(st.integers(2, 4))]
+    words = st.sampled_from([None, {"any": ["again"]}, {"none": ["left"]}, {"any": ["left"]}])
+
+    def edge(source: str, target: str, condition: dict[str, Any] | None) -> dict[str, Any]:
+        found: dict[str, Any] = {"from": source, "to": target}
+        return found | (
+            {"condition": {"type": "keyword", "config": condition}} if condition else {}
+        )
+
+    edges = [edge(one, other, draw(words)) for one, other in pairwise([*ring, ring[0]])]
+    shared = draw(words)
+    edges += [edge("S", name, shared) for name in ring if draw(st.booleans())]
+    edges += [edge("S", draw(st.sampled_from(ring)), draw(words)), edge(ring[-1], "Z", None)]
+    edges[-1]["condition"] = {"type": "keyword", "config": draw(words.filter(bool))}
+    for _ in range(draw(st.integers(0, 4))):
+        edges.append(edge(draw(st.sampled_from(ring)), draw(st.sampled_from(ring)), draw(words)))
+    limits = {"max_loop_iterations": draw(st.integers(2, 4)), "on_loop_limit": "continue"}
+    nodes = [agent("S"), *map(agent, ring), agent("Z")]
+    graph = {"id": "g", "start": "S", "end": "Z", "limits": limits, "nodes": nodes}
+    return {"version": "0.4.0", "graph": graph | {"edges": draw(st.permutations(edges))}}
+
+
 @settings(
-    max_examples=40,
+    max_examples=45,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(
-    st.one_of(counted(), counted(), workflows()),
-    st.fixed_dictionaries(dict.fromkeys("ABCDEF", REPLIES)),
+    st.one_of(counted(), entered(), workflows()),
+    st.fixed_dictionaries(dict.fromkeys("ABCDEFKSZ", REPLIES)),
 )
 async def test_no_run_goes_over_the_bounds_or_leaves_out_what_is_certain(
     workflow: dict[str, Any], script: dict[str, Any]

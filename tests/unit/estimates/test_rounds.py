@@ -147,6 +147,32 @@ def test_loops_that_may_begin_in_too_many_ways_have_no_bound():
     assert found.seconds.value is None
 
 
+def test_entries_that_are_always_triggered_together_are_one_way_to_begin():
+    names = [f"N{n}" for n in range(20)]
+    nodes = [agent("A"), agent("J"), agent("Z"), *map(agent, names)]
+    edges = [way("A", name) for name in names] + [way(name, "J") for name in names]
+    edges += [*(way("J", name, AGAIN) for name in names), way("J", "Z", OTHER)]
+    found = Course(plan_of(nodes, edges, max_loop_iterations=4))
+    assert set(found.runs.values()) == {1, 4}
+
+
+@pytest.mark.parametrize(("other", "runs"), [(OTHER, 16), (AGAIN, 4)])
+def test_entries_that_are_triggered_apart_may_each_begin_a_round(other: Any, runs: int):
+    nodes = [agent(name) for name in "ABCDZ"]
+    edges = [
+        way("A", "B", AGAIN),
+        way("A", "C", other),
+        way("B", "D"),
+        way("C", "D"),
+        way("D", "B", AGAIN),
+        way("D", "C", other),
+        way("D", "Z", OTHER),
+    ]
+    # Where a round begins at B alone, C and D are a loop in it.
+    course = Course(plan_of(nodes, edges, max_loop_iterations=4))
+    assert course.runs == {0: 1, 1: runs, 2: runs, 3: runs, 4: 1}
+
+
 @pytest.mark.parametrize(
     ("edges", "certain"),
     [
