@@ -181,7 +181,7 @@ def _calls(agent: AgentValue) -> str:
 def _table(plan: GraphValue, nodes: Sequence[NodeValue], loops: Sequence[LoopValue]) -> list[str]:
     rows = [["", "runs", "calls", "tools", "tokens in", "out", "USD", "time/run"]]
     for node in nodes:
-        if node.type in {"literal", "passthrough", "loop_counter", "loop_timer", "human"}:
+        if node.type not in {"agent", "python", "subgraph"}:
             continue
         is_each = node.units == "unknown"
         cost = node.each if is_each else node.cost

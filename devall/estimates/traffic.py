@@ -20,6 +20,7 @@ from devall.config.nodes import (
     PassthroughNode,
     PythonNode,
     SubgraphNode,
+    TemplateNode,
 )
 from devall.core.messages import Message
 from devall.estimates.bounds import NOTHING, ONE, Bound, unbounded
@@ -32,6 +33,7 @@ from devall.nodes.loops import counter_text, timer_text
 
 PYTHON_BYTES = 4 << 20
 """What is kept of each of the two streams of a python node's code."""
+_ONE_MESSAGE = HumanNode, LiteralNode, PythonNode, LoopCounterNode, TemplateNode
 _LOOKAROUND = re.compile(r"\(\?<?[=!]")
 
 
@@ -224,7 +226,7 @@ class Traffic:
             return NOTHING
         if isinstance(node.config, AgentNode):
             return self.words(node)
-        has_one = isinstance(node.config, HumanNode | LiteralNode | PythonNode | LoopCounterNode)
+        has_one = isinstance(node.config, _ONE_MESSAGE)
         return said.largest if has_one else said.tokens
 
     def _in_step(self, source: int, target: int) -> bool:
@@ -275,8 +277,8 @@ class Traffic:
             case SubgraphNode():
                 task = Flow(seen.messages.most(runs), seen.seen, seen.largest, seen.is_kept)
                 return self.inner(node, task, runs)
-            case _:
-                why = f"what a node of type {node.config.type} says may have any length"
+            case TemplateNode():
+                why = "what a template makes of its inputs may have any length"
                 return Flow.of(runs, unbounded(name, "", why))
 
     def _along(self, edge: PlanEdge, said: Mapping[int, Flow]) -> Flow:

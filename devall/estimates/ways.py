@@ -20,13 +20,14 @@ from devall.config.nodes import (
     Node,
     PassthroughNode,
     PythonNode,
+    TemplateNode,
 )
 from devall.edges.conditions import keyword_test
 from devall.edges.transforms import regex_extract
 from devall.graph.model import Plan, PlanEdge
 from devall.nodes.loops import counter_text, timer_text
 
-_SPEAKERS = AgentNode, HumanNode, LiteralNode, PassthroughNode, PythonNode
+_SPEAKERS = AgentNode, HumanNode, LiteralNode, PassthroughNode, PythonNode, TemplateNode
 """Kinds of nodes that never end a run without an output."""
 
 
