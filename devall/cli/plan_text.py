@@ -135,10 +135,10 @@ def _agent(node: NodeValue) -> Iterator[str]:
 
 def _prompt(agent: AgentValue) -> str:
     prompt = agent.prompt
-    parts = [f"role ~{prompt.role:,}"]
-    parts += [
+    parts = [
         f"{name} ~{tokens:,}"
         for name, tokens in (
+            ("role", prompt.role),
             ("skills", prompt.skills),
             ("output_schema", prompt.schema),
             (count(prompt.tool_count, "tool"), prompt.tools),
