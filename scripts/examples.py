@@ -73,6 +73,7 @@ EXAMPLES = (
     Example("demo_loop_counter", "Write two sentences about rain."),
     # It fits its schema, whatever stands in it.
     Example("demo_structured_output", INVOICE),
+    Example("demo_template", "My lamp 4711 came broken, and the box was wet."),
     Example("demo_function_call", "What is the weather in Beijing?", too_small=NO_TOOLS),
     Example(
         "demo_code",

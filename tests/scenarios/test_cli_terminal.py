@@ -270,7 +270,7 @@ def test_all_that_goes_on_is_seen_at_any_size(everything, at_terminal, columns, 
 
 def test_the_picture_follows_the_terminals_size(write, at_terminal):
     file = write("w.yaml", POEM)
-    with ChatServer({"poet": [{"text": "word " * 60, "pause": 0.05}]}) as server:
+    with ChatServer({"poet": [{"text": "word " * 60, "pause": 0.1}]}) as server:
         terminal = at_terminal(file, "--task", "x", env=server.env, size=(120, 30))
         terminal.until("word word word word word")
         terminal.resize(40, 15)
@@ -279,7 +279,7 @@ def test_the_picture_follows_the_terminals_size(write, at_terminal):
         terminal.until("completed")
         terminal.ends_with(0, "word " * 60 + "\n")
     narrow = terminal.seen.partition("== narrow ==")[2]
-    assert narrow.count("poet, turn 1") > 1
+    assert "poet, turn 1" in narrow
     assert max(cell_len(line) for line in terminal.shown if "poet, turn 1" in line) <= 40
 
 
