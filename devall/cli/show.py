@@ -49,14 +49,15 @@ def _execute(options: ShowOptions) -> int:
     visits = list(story.visits.values())
     steps: Mapping[str, StepRecord] = {}
     if options.node is not None:
-        from devall.history.exchanges import exchanges
+        from devall.history.exchanges import exchanges, exchanges_told
 
         visits = visits_of(story, options.node)
-        steps = exchanges(past, story, [visit.path for visit in visits])
+        places = [visit.path for visit in visits]
+        steps = exchanges(past, story, places) if past.is_kept else exchanges_told(story, places)
         if not past.is_kept and any(visit.calls for visit in visits):
             write_note(
-                f"note: run {past.id} is in no journal (--journal memory): what went to models"
-                " was not kept"
+                f"note: run {past.id} is in no journal (--journal memory): the parameters of"
+                " model calls were not kept"
             )
     if options.as_json:
         told: dict[str, JsonValue] = {

@@ -8,7 +8,7 @@ from typing import cast
 
 from devall.core.events import NodeFinished
 from devall.core.ids import node_of
-from devall.core.messages import JsonValue, Message, from_json, user
+from devall.core.messages import JsonValue, Message, from_json, to_json, user
 from devall.history.past import Past
 from devall.history.story import Story
 from devall.journal.base import StepRecord
@@ -43,6 +43,37 @@ def exchanges(past: Past, story: Story, within: Iterable[str] = ("",)) -> dict[s
         elif reply := reply_of(step):
             hidden.learn_said(from_json(reply))
     return _without_hidden(steps, nodes, hidden)
+
+
+def exchanges_told(story: Story, within: Iterable[str] = ("",)) -> dict[str, StepRecord]:
+    """The same as the events tell it, for a run in no journal: without the settings that went along.
+
+    A conversation that was cut to fit the model's window stands there as it was before.
+
+    Args:
+        story: Its course.
+        within: Logical paths: only what lies in one of them is told.
+    """
+    places = tuple(f"{path}/" for path in within)
+    said: dict[str, list[JsonValue]] = {}
+    found: dict[str, StepRecord] = {}
+    for visit in story.visits.values():
+        for call in visit.calls:
+            if call.started is None or not call.key.startswith(places):
+                continue
+            conversation = said.setdefault(call.path, [])
+            conversation += map(to_json, call.started.messages)
+            tools = [{"name": name} for name in call.started.tools]
+            request = {"messages": list(conversation), "tools": tools}
+            reply = call.finished and call.finished.reply
+            value = None
+            if reply is not None:
+                node = visit.node.rpartition("/")[2]
+                conversation.append(to_json(replace(reply, source=node)))
+                value = {"message": to_json(reply)}
+            state = "begun" if value is None else "done"
+            found[call.key] = StepRecord(call.key, "model", "", value, state, request)
+    return found
 
 
 def _without_hidden(

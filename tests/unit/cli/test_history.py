@@ -263,7 +263,14 @@ def test_a_run_that_is_in_no_journal_is_shown_and_that_is_said(devall, run):
     done = devall("show", "memory-run", "P", code=0)
     assert "in no journal (--journal memory)" in done.stderr
     assert "once again" in done.stdout
-    assert "You are a poet." not in done.stdout
+    assert done.stdout.count("You are a poet.") == 2  # once for each run of the node
+    assert "tools: add" in done.stdout
+    told = check("show", devall("show", "memory-run", "P", "--json", code=0).stdout)
+    kept = check("show", devall("show", "kept-run", "P", "--json", code=0).stdout)
+    for mine, whole in zip(told["visits"], kept["visits"], strict=True):
+        for one, other in zip(mine["model_calls"], whole["model_calls"], strict=True):
+            assert one["request"]["messages"] == other["request"]["messages"]
+            assert one["reply"]["message"] == other["reply"]["message"]
     done = devall("diff", "kept-run", "memory-run", code=0)
     assert "prompts and replies are not compared: the second run is in no journal" in done.stderr
     done = devall("why", "memory-run", "E", code=0)
