@@ -182,7 +182,7 @@ class SkilledTools:
         return [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
 
 
-_OWN = {spec.name: spec for spec in (own.ACTIVATE_SPEC, own.READ_SPEC)}
+_OWN = {spec.name: spec for spec in own.SPECS}
 
 
 def prompt_of(cards: Sequence[Card]) -> str:

@@ -171,6 +171,6 @@ def _offered(specs: Sequence[ToolSpec], most: int) -> tuple[OfferedTool, ...]:
 def _of_skills() -> ToolSide:
     """The two tools by which skills are used."""
     from devall.estimates.facts import ToolSide
-    from devall.tools.skills import ACTIVATE_SPEC, LONGEST, READ_SPEC
+    from devall.tools.skills import LONGEST, SPECS
 
-    return ToolSide("skills", "known", _offered((ACTIVATE_SPEC, READ_SPEC), LONGEST), LONGEST)
+    return ToolSide("skills", "known", _offered(SPECS, LONGEST), LONGEST)

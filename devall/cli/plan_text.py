@@ -15,7 +15,7 @@ from devall.cli.plan_words import (
 )
 from devall.cli.streams import one_line
 from devall.cli.words import count, duration
-from devall.estimates.bounds import Missing
+from devall.estimates.bounds import Bound, Missing
 from devall.estimates.costs import Cost
 from devall.estimates.rounds import Rounds
 from devall.estimates.values import AgentValue, GraphValue, LoopValue, NodeValue, Stage
@@ -243,13 +243,7 @@ def _summary(plan: GraphValue) -> Iterator[str]:
         )
     held = [
         name
-        for bound in (
-            plan.cost.model_calls,
-            plan.cost.tool_calls,
-            plan.cost.tokens,
-            plan.cost.usd,
-            plan.seconds,
-        )
+        for bound in _totals(plan)
         for name in bound.held_by
         if "limits." in name or "timeout" in name or "max_duration" in name
     ]
@@ -258,16 +252,15 @@ def _summary(plan: GraphValue) -> Iterator[str]:
         yield from _wrapped(f"HELD BY   {told}", "", "          ")
 
 
+def _totals(plan: GraphValue) -> tuple[Bound, ...]:
+    cost = plan.cost
+    return cost.model_calls, cost.tool_calls, cost.tokens, cost.usd, plan.seconds
+
+
 def remedies_of(plan: GraphValue) -> Iterator[str]:
     """What would give bounds, each once."""
     found: dict[Missing, None] = {}
-    for bound in (
-        plan.cost.model_calls,
-        plan.cost.tool_calls,
-        plan.cost.tokens,
-        plan.cost.usd,
-        plan.seconds,
-    ):
+    for bound in _totals(plan):
         found |= dict.fromkeys(bound.missing)
     yield from grouped(found)
 

@@ -43,9 +43,6 @@ class ToolOptions:
     debug: bool = False
 
 
-_OF_SKILLS = "activate_skill(name: string)", "read_skill_file(name: string, path: string)"
-"""What agents with skills have beside their sources."""
-
 Work = Callable[["LoadedWorkflow", "Redactor"], int]
 
 
@@ -124,8 +121,10 @@ def _node_lines(bound: Bound, survey: Survey) -> Iterator[str]:
         for oddity in report.oddities:
             yield f"    note: {one_line(oddity)}"
     if bound.skills is not None:
+        from devall.tools.skills import SPECS
+
         yield f"  skills {', '.join(bound.skills) or '(none found)'}  ready"
-        yield from (f"    {tool}" for tool in _OF_SKILLS)
+        yield from (f"    {spec.name}({_arguments(spec)})" for spec in SPECS)
     for error in _problems(bound, survey):
         yield from (f"  {line}" for line in _error_lines(error))
 

@@ -54,7 +54,8 @@ READ_SPEC = ToolSpec(
     },
     {"source": "devall", "original_name": READ, "readOnlyHint": True},
 )
-_CHECKS = {spec.name: SchemaCheck(spec.parameters) for spec in (ACTIVATE_SPEC, READ_SPEC)}
+SPECS = ACTIVATE_SPEC, READ_SPEC
+_CHECKS = {spec.name: SchemaCheck(spec.parameters) for spec in SPECS}
 
 
 def activate(
